@@ -1,0 +1,33 @@
+//! The door through which a conversation tells its owner of effects: written first, then acted on.
+
+use claw_kernel::digest::Digest;
+use futures_util::future::BoxFuture;
+use std::fmt;
+
+/// A call within a conversation, numbered by claw: `<turn>.<index>`, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallNo {
+    /// Turn.
+    pub turn: u32,
+    /// Place within the turn's message.
+    pub index: u32,
+}
+
+impl fmt::Display for CallNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.turn, self.index)
+    }
+}
+
+/// The log could not be written: the conversation must stop.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the journal: {0}")]
+pub struct EffectLogFailed(pub String);
+
+/// Where intents go. The owner of the run implements it on its journal.
+pub trait EffectLog: Send + Sync {
+    /// Durable when the future is done: only then may the effect happen.
+    fn intent(&self, call: CallNo, tool: &str) -> BoxFuture<'_, Result<(), EffectLogFailed>>;
+    /// The effect happened and this is the digest of its result. Need not be awaited for long.
+    fn done(&self, call: CallNo, result: Digest) -> BoxFuture<'_, Result<(), EffectLogFailed>>;
+}

@@ -1,0 +1,86 @@
+//! Live news of an agent: one closed enum, many readers.
+
+use crate::effects::CallNo;
+use claw_providers::usage::Usage;
+use std::time::Duration;
+
+/// News of one conversation, in order.
+#[derive(Clone, Debug)]
+pub enum AgentEvent {
+    /// A request leaves.
+    TurnStarted {
+        /// From 1.
+        turn: u32,
+        /// The model asked first.
+        model: String,
+    },
+    /// A byte came from the provider (coalesced): resets the idle timer.
+    Alive,
+    /// A piece of the answer's text.
+    Text(String),
+    /// A piece of thinking.
+    Thinking(String),
+    /// What came in this turn so far is void.
+    Withdrawn,
+    /// The request waits before its next try.
+    Waiting {
+        /// For how long.
+        delay: Duration,
+        /// For people: `rate limited`, `overloaded`, `connection lost`.
+        why: &'static str,
+        /// The error.
+        error: String,
+    },
+    /// The next model of the list is used.
+    FellBack {
+        /// To this model.
+        to: String,
+        /// The error.
+        error: String,
+    },
+    /// The model's message is whole and in the transcript.
+    Answered {
+        /// Turn.
+        turn: u32,
+        /// Its text.
+        text: String,
+        /// Spent in this conversation so far.
+        usage: Usage,
+    },
+    /// A tool call begins.
+    ToolStarted {
+        /// Which.
+        call: CallNo,
+        /// Canonical name.
+        tool: String,
+        /// One line: command, path, pattern.
+        subject: String,
+    },
+    /// A tool call waits for a person's answer.
+    Asking {
+        /// Which.
+        call: CallNo,
+        /// Canonical name.
+        tool: String,
+    },
+    /// A tool call ended.
+    ToolEnded {
+        /// Which.
+        call: CallNo,
+        /// Canonical name.
+        tool: String,
+        /// Whether it failed or was denied.
+        is_error: bool,
+        /// The result's text for the model, bounded.
+        result: String,
+    },
+    /// A turn is whole in the transcript: so many bytes of it.
+    TurnKept {
+        /// Turn.
+        turn: u32,
+        /// Bytes of the transcript that are whole.
+        bytes: u64,
+    },
+    /// A word for people that belongs to no other event.
+    Note(String),
+}

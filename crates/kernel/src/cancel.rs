@@ -1,0 +1,4 @@
+//! The cancel token: a tree, session → run → step → tool.
+
+/// Cancels itself and every token made below it.
+pub use tokio_util::sync::CancellationToken as CancelToken;

@@ -1,0 +1,3 @@
+//! The checked graph: what a run consumes and `--plan` prints. A pure function of file, inputs and surroundings.
+
+pub mod model;

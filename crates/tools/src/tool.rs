@@ -1,0 +1,62 @@
+//! What every tool is: a name, a schema, what it does to the world, a call.
+
+use crate::error::ToolError;
+use crate::output::ToolOutput;
+use claw_kernel::cancel::CancelToken;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a call would do to the world, known before it runs. The permission gate reads this, never the input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// Files and folders that it reads, resolved (symlinks, `..`), absolute.
+    pub reads: Vec<PathBuf>,
+    /// Files that it writes, resolved (through a final symlink to its target), absolute.
+    pub writes: Vec<PathBuf>,
+    /// The command line that it runs.
+    pub executes: Option<String>,
+    /// Whether it talks to the network.
+    pub network: bool,
+}
+
+impl Effect {
+    /// Whether nothing but reading happens.
+    pub fn is_read_only(&self) -> bool {
+        self.writes.is_empty() && self.executes.is_none() && !self.network
+    }
+}
+
+/// A tool. One file for each; stateless: what a conversation carries is in `ToolContext`.
+pub trait Tool: Send + Sync + 'static {
+    /// Canonical name, `^[a-z_]{1,64}$`.
+    fn name(&self) -> &'static str;
+    /// Names of other programs for it (compared in lower case without `_` and `-`).
+    fn aliases(&self) -> &'static [&'static str];
+    /// For the model.
+    fn description(&self) -> String;
+    /// JSON Schema of the input, derived from its type.
+    fn input_schema(&self) -> Value;
+    /// What a call with this input would do. Errors: the input is not valid.
+    fn effect(&self, ctx: &ToolContext, input: &Value) -> Result<Effect, ToolError>;
+    /// Runs the call. Cancel-safe: ends within 2 s of `ctx.cancel`, leaves nothing behind.
+    fn call<'a>(&'a self, ctx: &'a ToolContext, input: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// What one conversation lends to its calls. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The agent's own working folder; `bash` carries it on.
+    pub folder: Arc<crate::folder::WorkingFolder>,
+    /// Who reads and writes: named in "changed since you read it, by agent B".
+    pub agent: Arc<str>,
+    /// Which file this agent read in which state; shared knowledge of who wrote what in this process.
+    pub reads: Arc<crate::read_state::ReadState>,
+    /// Ends the call.
+    pub cancel: CancelToken,
+    /// What commands may touch.
+    pub sandbox: Arc<crate::sandbox::SandboxPolicy>,
+    /// Folder for outputs too long for the model; made on first use.
+    pub spill: Arc<PathBuf>,
+}
