@@ -2,7 +2,23 @@
 
 use crate::effects::CallNo;
 use claw_providers::usage::Usage;
+use futures_util::future::BoxFuture;
 use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Where the news of one conversation goes. Bounded: whoever takes them slowly slows the model's stream.
+pub trait EventSink: Send + Sync {
+    /// Done when there was room. News for nobody are dropped.
+    fn send(&self, event: AgentEvent) -> BoxFuture<'_, ()>;
+}
+
+impl EventSink for mpsc::Sender<AgentEvent> {
+    fn send(&self, event: AgentEvent) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let _ = Self::send(self, event).await;
+        })
+    }
+}
 
 /// News of one conversation, in order.
 #[derive(Clone, Debug)]
@@ -44,7 +60,7 @@ pub enum AgentEvent {
         turn: u32,
         /// Its text.
         text: String,
-        /// Spent in this conversation so far.
+        /// Spent in this attempt so far.
         usage: Usage,
     },
     /// A tool call begins.

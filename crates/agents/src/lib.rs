@@ -2,9 +2,21 @@
 //!
 //! Knows nothing of workflows, runs on disk or terminals.
 
+mod conversation;
 pub mod definition;
 pub mod effects;
 pub mod event;
+pub mod model;
 pub mod outcome;
 pub mod permission;
 pub mod request;
+pub mod roles;
+mod sandboxes;
+pub mod services;
+mod start;
+pub mod system_prompt;
+mod text_calls;
+pub mod transcript;
+
+pub use conversation::{NotSteered, Orders, RunningAgent, offered};
+pub use start::start;

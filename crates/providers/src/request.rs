@@ -28,6 +28,17 @@ pub enum Effort {
     High,
 }
 
+impl Effort {
+    /// The word that every wire uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// Whether the model must call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {

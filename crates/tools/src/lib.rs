@@ -2,6 +2,17 @@
 //!
 //! Owns tools, processes, the sandbox, patches, search. Knows nothing of models, conversations or workflows.
 
+pub mod builtin;
+pub mod cut;
 pub mod error;
+pub mod files;
+pub mod folder;
+mod input;
 pub mod output;
+pub mod patch;
+mod platform;
+pub mod process;
+pub mod read_state;
+pub mod registry;
+pub mod sandbox;
 pub mod tool;

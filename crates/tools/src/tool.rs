@@ -41,7 +41,8 @@ pub trait Tool: Send + Sync + 'static {
     /// What a call with this input would do. Errors: the input is not valid.
     fn effect(&self, ctx: &ToolContext, input: &Value) -> Result<Effect, ToolError>;
     /// Runs the call. Cancel-safe: ends within 2 s of `ctx.cancel`, leaves nothing behind.
-    fn call<'a>(&'a self, ctx: &'a ToolContext, input: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn call<'a>(&'a self, ctx: &'a ToolContext, input: Value)
+    -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
 /// What one conversation lends to its calls. Cheap to clone.

@@ -63,7 +63,8 @@ impl Output {
     /// # Panics
     /// When one is none.
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
-        let line = |text| serde_json::from_str(text).unwrap_or_else(|e| panic!("no JSON: {e}: {text}\n{self}"));
+        let line =
+            |text| serde_json::from_str(text).unwrap_or_else(|e| panic!("no JSON: {e}: {text}\n{self}"));
         self.stdout.lines().map(line).collect()
     }
 }
@@ -139,7 +140,8 @@ impl Claw {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let started = Instant::now();
-        let mut child = self.command.spawn().unwrap_or_else(|e| panic!("cannot start {:?}: {e}", self.command));
+        let mut child =
+            self.command.spawn().unwrap_or_else(|e| panic!("cannot start {:?}: {e}", self.command));
         let pid = Pid::from_child(&child);
         let seen = Arc::new(Seen::default());
         let mut stdin = child.stdin.take();

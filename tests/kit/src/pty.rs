@@ -207,7 +207,10 @@ impl Terminal {
     /// # Panics
     /// When the terminal is gone.
     pub fn send(&mut self, text: &str) {
-        self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush()).expect("the terminal takes keys");
+        self.writer
+            .write_all(text.as_bytes())
+            .and_then(|()| self.writer.flush())
+            .expect("the terminal takes keys");
     }
 
     /// Presses a key.

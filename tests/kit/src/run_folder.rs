@@ -60,9 +60,11 @@ impl RunFolder {
     /// # Panics
     /// When there is none.
     pub fn manifest(&self, step: &str) -> Value {
-        let attempts = |name: &str| -> Option<u64> { name.strip_prefix(step)?.strip_prefix('.')?.parse().ok() };
+        let attempts =
+            |name: &str| -> Option<u64> { name.strip_prefix(step)?.strip_prefix('.')?.parse().ok() };
         let manifests = self.manifests();
-        let last = manifests.iter().filter_map(|(name, value)| Some((attempts(name)?, value))).max_by_key(|x| x.0);
+        let last =
+            manifests.iter().filter_map(|(name, value)| Some((attempts(name)?, value))).max_by_key(|x| x.0);
         match last {
             Some((_, value)) => value.clone(),
             None => panic!("no manifest of {step} among {:?}", manifests.keys()),

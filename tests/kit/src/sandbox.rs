@@ -3,6 +3,7 @@
 use crate::machine::{replace_file, run_program};
 use crate::provider::{ScriptedProvider, Wire};
 use crate::run_folder::RunFolder;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -44,6 +45,8 @@ impl Sandbox {
             std::fs::create_dir_all(&path).expect("a folder in the sandbox");
             sandbox = sandbox.env(name, &path.to_string_lossy());
         }
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(sandbox.folder.path().join("run"), private).expect("a private folder");
         std::fs::create_dir_all(sandbox.project()).expect("a project folder");
         let path = std::env::var("PATH").unwrap_or_default();
         sandbox.env("PATH", &path).env("LANG", "C.UTF-8")
@@ -62,12 +65,10 @@ impl Sandbox {
     /// Points one wire at the provider and sets its key to the canary.
     pub fn with_provider(self, provider: &ScriptedProvider, wire: Wire) -> Self {
         match wire {
-            Wire::Anthropic => self
-                .env("ANTHROPIC_BASE_URL", &provider.anthropic_url())
-                .env("ANTHROPIC_API_KEY", CANARY),
-            Wire::OpenAi => {
-                self.env("OPENAI_BASE_URL", &provider.openai_url()).env("OPENAI_API_KEY", CANARY)
+            Wire::Anthropic => {
+                self.env("ANTHROPIC_BASE_URL", &provider.anthropic_url()).env("ANTHROPIC_API_KEY", CANARY)
             }
+            Wire::OpenAi => self.env("OPENAI_BASE_URL", &provider.openai_url()).env("OPENAI_API_KEY", CANARY),
         }
     }
 

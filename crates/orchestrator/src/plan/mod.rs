@@ -1,3 +1,27 @@
 //! The checked graph: what a run consumes and `--plan` prints. A pure function of file, inputs and surroundings.
 
+mod agents;
+mod build;
+mod command;
+mod each;
+mod from_source;
+mod graph;
+mod inputs;
+mod key;
 pub mod model;
+mod names;
+mod node;
+mod output;
+pub mod print;
+mod reads;
+pub mod render;
+mod shape;
+pub mod surroundings;
+mod work;
+mod writers;
+
+pub use command::{OptionLike, check_argv};
+pub use inputs::{Given, InputArgs, InputsFileError};
+
+#[cfg(test)]
+mod tests;

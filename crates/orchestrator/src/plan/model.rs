@@ -39,6 +39,8 @@ pub struct Plan {
     pub inputs: IndexMap<String, InputValue>,
     /// Ceilings.
     pub limits: Limits,
+    /// How the run reports to a parent session.
+    pub merge: MergeReport,
     /// What is worth a word (W…): shown once.
     pub warnings: Vec<crate::workflow::problem::Problem>,
     /// The file as named by the user.
@@ -71,6 +73,26 @@ pub struct Limits {
     pub depth: u32,
     /// Requests in flight by provider.
     pub providers: IndexMap<String, usize>,
+}
+
+/// `merge` of the top level: how a run reports to a parent session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergeReport {
+    /// Of the whole message.
+    pub max_tokens: usize,
+    /// Of one node.
+    pub per_node_tokens: usize,
+}
+
+/// `merge` of a node: what the parent session is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeShow {
+    /// Nothing.
+    None,
+    /// The beginning of its output.
+    Digest,
+    /// All of it, as far as the message's bound allows.
+    Full,
 }
 
 /// One node.
@@ -116,6 +138,8 @@ pub struct Node {
     pub label: Option<Template>,
     /// For people.
     pub tags: Vec<String>,
+    /// What a parent session is told of it.
+    pub merge: MergeShow,
     /// Its work.
     pub work: Work,
     /// Digest of the static part of its content key (all that stands in the file or the agent definition).

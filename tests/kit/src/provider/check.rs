@@ -6,7 +6,12 @@ use std::collections::BTreeSet;
 
 /// What is wrong with a request: one sentence each, empty when it is legal. `secrets` are texts that must
 /// not stand in a body.
-pub fn violations_in(wire: Wire, headers: &[(String, String)], text: &str, secrets: &[String]) -> Vec<String> {
+pub fn violations_in(
+    wire: Wire,
+    headers: &[(String, String)],
+    text: &str,
+    secrets: &[String],
+) -> Vec<String> {
     let mut found = Vec::new();
     for secret in secrets.iter().filter(|s| !s.is_empty() && text.contains(s.as_str())) {
         found.push(format!("a secret stands in the body: {}…", secret.chars().take(10).collect::<String>()));
@@ -127,7 +132,11 @@ fn compare(at: usize, calls: &[String], mut results: Vec<String>, found: &mut Ve
     calls.sort();
     results.sort();
     if calls != results {
-        found.push(format!("message {at}: results [{}] for calls [{}]", results.join(", "), calls.join(", ")));
+        found.push(format!(
+            "message {at}: results [{}] for calls [{}]",
+            results.join(", "),
+            calls.join(", ")
+        ));
     }
 }
 
@@ -256,7 +265,11 @@ mod tests {
         );
         assert_eq!(
             found,
-            ["a secret stands in the body: sk-canary…", "tool call id a is used twice", "message 3: illegal role \"system\""]
+            [
+                "a secret stands in the body: sk-canary…",
+                "tool call id a is used twice",
+                "message 3: illegal role \"system\""
+            ]
         );
     }
 }

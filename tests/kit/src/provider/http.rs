@@ -1,6 +1,6 @@
 //! As much of HTTP/1.1 as a provider needs: read one request, write one head, write chunks.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 
 /// A request as bytes.
 pub(crate) struct RawRequest {

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// What stands in an answer: a script for either wire, or raw bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    Script(Script),
+    Script(Box<Script>),
     Bytes(Arc<Vec<u8>>),
 }
 
@@ -109,7 +109,7 @@ impl Reply {
 
     /// A message without content: add to it with `with_text`, `with_tool`, `with_thinking`.
     pub fn empty() -> Self {
-        Self::new(Body::Script(Script::default()))
+        Self::new(Body::Script(Box::default()))
     }
 
     /// A text as answer.

@@ -288,7 +288,8 @@ impl Shared {
         state.max_in_flight = state.max_in_flight.max(state.in_flight);
         let number = request.number;
         state.violations.extend(broken.into_iter().map(|what| format!("request {number}: {what}")));
-        let route = state.routes.iter_mut().find(|(route, used)| *used < route.times && route.matches(&request));
+        let route =
+            state.routes.iter_mut().find(|(route, used)| *used < route.times && route.matches(&request));
         let answer = route.map(|(route, used)| {
             *used += 1;
             request.route.clone_from(&route.label);

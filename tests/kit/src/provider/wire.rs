@@ -24,10 +24,18 @@ impl Wire {
 pub(crate) fn dumps(value: &Value) -> String {
     struct Spaced;
     impl serde_json::ser::Formatter for Spaced {
-        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, w: &mut W, first: bool) -> std::io::Result<()> {
+        fn begin_array_value<W: ?Sized + std::io::Write>(
+            &mut self,
+            w: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
             if first { Ok(()) } else { w.write_all(b", ") }
         }
-        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, w: &mut W, first: bool) -> std::io::Result<()> {
+        fn begin_object_key<W: ?Sized + std::io::Write>(
+            &mut self,
+            w: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
             if first { Ok(()) } else { w.write_all(b", ") }
         }
         fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
@@ -89,9 +97,9 @@ fn anthropic_stop(script: &Script) -> String {
 }
 
 fn anthropic_blocks(script: &Script) -> Vec<Value> {
-    let thinking = script.thinking.iter().map(|(thinking, signature)| {
-        json!({"type": "thinking", "thinking": thinking, "signature": signature})
-    });
+    let thinking = script.thinking.iter().map(
+        |(thinking, signature)| json!({"type": "thinking", "thinking": thinking, "signature": signature}),
+    );
     let text = script.text.iter().filter(|t| !t.is_empty()).map(|t| json!({"type": "text", "text": t}));
     let tools = script
         .tools
@@ -193,7 +201,8 @@ fn openai_message(script: &Script) -> Value {
 fn openai_stream(script: &Script, usage_chunk: bool) -> String {
     let chunk = |delta: Value, finish: Option<String>| {
         let choice = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-        let value = json!({"id": "c1", "object": "chat.completion.chunk", "model": "mock", "choices": choice});
+        let value =
+            json!({"id": "c1", "object": "chat.completion.chunk", "model": "mock", "choices": choice});
         format!("data: {}\n\n", dumps(&value))
     };
     let mut parts = parts(script).into_iter();

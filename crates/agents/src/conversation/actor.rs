@@ -1,0 +1,83 @@
+//! The actor of one conversation: a mailbox round the shell. Its owner (`running.rs`) waits for it; it has no children
+//! but tasks, each of which posts its end here.
+
+use super::core::Event;
+use super::shell::{Finished, Post, Shell, failed};
+use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use claw_kernel::tasks::panic_message;
+use claw_providers::event::StopReason;
+use futures_util::FutureExt;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What a conversation hears.
+pub(crate) enum ConversationMsg {
+    /// Order: begin, or go on.
+    Start { last_stop: Option<StopReason> },
+    /// Order: say this to the model at the next step.
+    Steer(String),
+    /// Order: end.
+    Stop { end: AgentEnd, say: String },
+    /// Fact: a task ended.
+    Finished(Finished),
+}
+
+pub(crate) struct ConversationActor;
+
+pub(crate) struct State {
+    shell: Box<Shell>,
+    post: Post,
+    outcome: Option<oneshot::Sender<AgentOutcome>>,
+}
+
+impl Actor for ConversationActor {
+    type Msg = ConversationMsg;
+    type State = State;
+    type Arguments = (Box<Shell>, oneshot::Sender<AgentOutcome>);
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<ConversationMsg>,
+        (shell, outcome): Self::Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        let post: Post = Arc::new(move |finished| {
+            // A conversation that is gone has ended what ran; its late ends are for nobody.
+            let _ = me.cast(ConversationMsg::Finished(finished));
+        });
+        Ok(State { shell, post, outcome: Some(outcome) })
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<ConversationMsg>,
+        message: ConversationMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let State { shell, post, .. } = state;
+        let step = async {
+            match message {
+                ConversationMsg::Start { last_stop } => shell.on(Event::Started { last_stop }, post).await,
+                ConversationMsg::Steer(text) => shell.on(Event::Steered(text), post).await,
+                ConversationMsg::Stop { end, say } => shell.on(Event::Stopped { end, say }, post).await,
+                ConversationMsg::Finished(finished) => shell.finished(finished, post).await,
+            }
+        };
+        let outcome = match AssertUnwindSafe(step).catch_unwind().await {
+            Ok(outcome) => outcome,
+            Err(panic) => {
+                let end = failed(FailureClass::Panic, panic_message(panic.as_ref()));
+                Some(state.shell.died(end))
+            }
+        };
+        if let Some(outcome) = outcome {
+            if let Some(reply) = state.outcome.take() {
+                // Whoever stopped waiting does not want it.
+                let _ = reply.send(outcome);
+            }
+            me.stop(None);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! One tool call as a task: gate, journal, call, redaction.
+//!
+//! Owns the order of these. Must not know turns or models.
+
+use super::core::{CallResult, PlannedCall};
+use crate::effects::{CallNo, EffectLog, EffectLogFailed};
+use crate::event::{AgentEvent, EventSink};
+use crate::outcome::Denial;
+use crate::permission::{AskRequest, Decision, Permission, Places, Reply, decide};
+use crate::services::AgentServices;
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::digest::Digest;
+use claw_kernel::ids::AgentId;
+use claw_kernel::tasks::panic_message;
+use claw_providers::message::Image;
+use claw_tools::error::ToolError;
+use claw_tools::output::ToolOutput;
+use claw_tools::tool::{Effect, Tool, ToolContext};
+use futures_util::FutureExt;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Tools bound their own output; this bounds a tool that does not.
+const MOST_RESULT: usize = 200_000;
+/// Characters of a subject as shown.
+const MOST_SUBJECT: usize = 200;
+
+/// What all calls of one conversation share.
+pub(crate) struct CallDesk {
+    pub(crate) services: Arc<AgentServices>,
+    pub(crate) id: AgentId,
+    pub(crate) label: String,
+    pub(crate) permission: Permission,
+    pub(crate) places: Places,
+    pub(crate) context: ToolContext,
+    pub(crate) effects: Arc<dyn EffectLog>,
+    pub(crate) events: Arc<dyn EventSink>,
+}
+
+/// A call with what it would do, ready to run.
+pub(crate) struct ReadyCall {
+    pub(crate) no: CallNo,
+    tool: Arc<dyn Tool>,
+    input: Value,
+    effect: Result<Effect, ToolError>,
+    /// Cancelled when the call is over.
+    over: CancelToken,
+    /// Earlier calls of the batch that write the same file.
+    after: Vec<CancelToken>,
+}
+
+/// A call's end.
+pub(crate) struct CallReport {
+    pub(crate) result: CallResult,
+    pub(crate) denial: Option<Denial>,
+    pub(crate) log_failed: Option<EffectLogFailed>,
+}
+
+impl CallReport {
+    pub(crate) fn of(result: CallResult) -> Self {
+        Self { result, denial: None, log_failed: None }
+    }
+    pub(crate) fn cancelled() -> Self {
+        Self::of(CallResult { is_cancelled: true, ..CallResult::error("cancelled") })
+    }
+}
+
+/// Why a call does not run.
+enum Stop {
+    Denied(Denial),
+    Cancelled,
+}
+
+impl CallDesk {
+    /// Looks at what each call would do. Calls that write one file run in their order, all others at the same time.
+    pub(crate) fn ready(&self, calls: Vec<PlannedCall>, cancel: &CancelToken) -> Vec<ReadyCall> {
+        let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        let mut writers: HashMap<PathBuf, CancelToken> = HashMap::new();
+        let mut ready = Vec::with_capacity(calls.len());
+        for PlannedCall { no, tool, input } in calls {
+            let Some(tool) = self.services.registry.get(tool).cloned() else { continue };
+            let effect = catch_unwind(AssertUnwindSafe(|| tool.effect(&context, &input)))
+                .unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
+            let over = CancelToken::new();
+            let writes = effect.as_ref().map(|effect| effect.writes.as_slice()).unwrap_or_default();
+            let after = writes.iter().filter_map(|path| writers.insert(path.clone(), over.clone())).collect();
+            ready.push(ReadyCall { no, tool, input, effect, over, after });
+        }
+        ready
+    }
+
+    /// Runs one call to its end. A panic of the tool is a result like any other error.
+    pub(crate) async fn run(self: Arc<Self>, call: ReadyCall, cancel: CancelToken) -> CallReport {
+        let ReadyCall { no, tool, input, effect, over, after } = call;
+        // Whatever happens here, those that wait for this call go on.
+        let _over = over.drop_guard();
+        for earlier in after {
+            tokio::select! { () = earlier.cancelled() => {} () = cancel.cancelled() => {} }
+        }
+        let name = tool.name();
+        let subject = self.redacted(&subject(&input, effect.as_ref().ok()));
+        self.events.send(AgentEvent::ToolStarted { call: no, tool: name.into(), subject }).await;
+        let report = match effect {
+            Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
+            Ok(effect) => self.with_effect(no, &*tool, input, effect, &cancel).await,
+        };
+        let event = AgentEvent::ToolEnded {
+            call: no,
+            tool: name.into(),
+            is_error: report.result.is_error,
+            result: report.result.text.clone(),
+        };
+        self.events.send(event).await;
+        report
+    }
+
+    async fn with_effect(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        input: Value,
+        effect: Effect,
+        cancel: &CancelToken,
+    ) -> CallReport {
+        match self.gate(no, tool.name(), &effect, cancel).await {
+            Ok(()) => {}
+            Err(Stop::Cancelled) => return CallReport::cancelled(),
+            Err(Stop::Denied(denial)) => {
+                let result = CallResult::error(format!("denied: {}", denial.reason));
+                return CallReport { denial: Some(denial), ..CallReport::of(result) };
+            }
+        }
+        if cancel.is_cancelled() {
+            return CallReport::cancelled();
+        }
+        let is_journaled = !effect.is_read_only();
+        if is_journaled && let Err(failed) = self.effects.intent(no, tool.name()).await {
+            let result = CallResult::error("not run: the journal could not be written");
+            return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
+        }
+        let result = self.call(tool, input, cancel).await;
+        let mut report = CallReport::of(result);
+        if is_journaled {
+            report.log_failed = self.effects.done(no, Digest::of(&report.result.text)).await.err();
+        }
+        report
+    }
+
+    async fn gate(&self, no: CallNo, tool: &str, effect: &Effect, cancel: &CancelToken) -> Result<(), Stop> {
+        let denied = |reason: String| {
+            Stop::Denied(Denial { tool: tool.to_owned(), subject: self.redacted(&what(effect)), reason })
+        };
+        let (why, remedy) = match decide(self.permission, effect, &self.places) {
+            Decision::Allow => return Ok(()),
+            Decision::Deny { reason } => return Err(denied(self.redacted(&reason))),
+            Decision::Ask { why, remedy } => (self.redacted(&why), remedy),
+        };
+        self.events.send(AgentEvent::Asking { call: no, tool: tool.to_owned() }).await;
+        let question = AskRequest {
+            agent: self.id.clone(),
+            label: self.label.clone(),
+            tool: tool.to_owned(),
+            subject: self.redacted(&what(effect)),
+            why: why.clone(),
+        };
+        let reply = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Stop::Cancelled),
+            reply = self.services.asker.ask(question) => reply,
+        };
+        match reply {
+            Reply::Allow => Ok(()),
+            Reply::Deny { message: None } => Err(denied("the user said no".to_owned())),
+            Reply::Deny { message: Some(words) } => {
+                Err(denied(format!("the user said no: {}", self.redacted(&words))))
+            }
+            Reply::Nobody => Err(denied(format!("{why}; nobody is there to ask; {remedy} would allow it"))),
+        }
+    }
+
+    async fn call(&self, tool: &dyn Tool, input: Value, cancel: &CancelToken) -> CallResult {
+        let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        let called = AssertUnwindSafe(tool.call(&context, input)).catch_unwind().await;
+        let called = called.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
+        let mut result = match called {
+            Ok(ToolOutput { text, is_error, images, .. }) => CallResult {
+                text: bounded(self.redacted(&text)),
+                images: images.into_iter().map(|(media_type, data)| Image { media_type, data }).collect(),
+                is_error,
+                is_cancelled: false,
+            },
+            Err(error) => CallResult::error(bounded(self.redacted(&error.to_string()))),
+        };
+        result.is_cancelled = result.is_error && cancel.is_cancelled();
+        result
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        self.services.redactor.apply(text).into_owned()
+    }
+}
+
+fn bounded(mut text: String) -> String {
+    if text.len() > MOST_RESULT {
+        let cut = text.len() - text.floor_char_boundary(MOST_RESULT);
+        text.truncate(text.len() - cut);
+        text.push_str(&format!("\n[{cut} bytes cut]"));
+    }
+    text
+}
+
+/// The command or the paths of a call.
+fn what(effect: &Effect) -> String {
+    if let Some(command) = &effect.executes {
+        return command.clone();
+    }
+    let paths = if effect.writes.is_empty() { &effect.reads } else { &effect.writes };
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    paths.join(", ")
+}
+
+/// One line for people.
+fn subject(input: &Value, effect: Option<&Effect>) -> String {
+    let keys = [
+        "command",
+        "pattern",
+        "path",
+        "file_path",
+        "filePath",
+        "notebook_path",
+        "url",
+        "query",
+        "description",
+    ];
+    let named = keys.iter().find_map(|key| input.get(*key).and_then(Value::as_str)).map(str::to_owned);
+    let text = named.or_else(|| effect.map(what)).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() > MOST_SUBJECT {
+        return line.chars().take(MOST_SUBJECT - 1).chain(['…']).collect();
+    }
+    line.to_owned()
+}

@@ -1,0 +1,639 @@
+//! Decides what a conversation does next: ask, run calls, end. Pure: no clock, no tasks, no files, no models.
+//!
+//! The rule for a batch of calls: those that are whole run; one that was cut, is unknown or is outside the set gets an
+//! error result in its place. Results go back in the order of the calls, in one message.
+
+use super::history::History;
+use super::schema::{self, AnswerSchema};
+use super::toolbox::{Meaning, Toolbox};
+use crate::effects::CallNo;
+use crate::outcome::{AgentEnd, FailureClass};
+use crate::text_calls::{self, Piece};
+use claw_providers::event::{Answer, CutCall, CutReason, StopReason};
+use claw_providers::message::{Block, Image, Message, Role};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Answers in a row that were cut in the same way, after which it ends.
+const MOST_CUTS: u32 = 3;
+/// Requests in a row to go on after a pause of the service.
+const MOST_PAUSES: u32 = 8;
+
+/// What the conversation was started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) max_turns: Option<u32>,
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) answer: AnswerRule,
+}
+
+/// How the final answer is given.
+#[derive(Clone, Debug)]
+pub(crate) enum AnswerRule {
+    /// As text.
+    Text,
+    /// By a call of `structured_output`.
+    Call(Arc<AnswerSchema>),
+    /// As a JSON text that the service is held to.
+    Document(Arc<AnswerSchema>),
+}
+
+/// A fact.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The history holds the prompt, or what a transcript held, and why the model stopped there.
+    Started { last_stop: Option<StopReason> },
+    /// The model's message is whole. `text_calls`: its model writes calls into its text.
+    Answered { answer: Box<Answer>, text_calls: bool },
+    /// The request ended without an answer.
+    RequestFailed(AgentEnd),
+    /// A call ended, one way or another.
+    CallEnded { call: CallNo, result: CallResult },
+    /// A person says something into the running conversation.
+    Steered(String),
+    /// Everything stops; `say` is the result of calls that have none.
+    Stopped { end: AgentEnd, say: String },
+}
+
+/// The result of a call, for the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CallResult {
+    pub(crate) text: String,
+    pub(crate) images: Vec<Image>,
+    pub(crate) is_error: bool,
+    /// The call was ended by a cancel, so that it has no result of its own.
+    pub(crate) is_cancelled: bool,
+}
+
+impl CallResult {
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true, ..Self::default() }
+    }
+}
+
+/// A call to run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlannedCall {
+    pub(crate) no: CallNo,
+    pub(crate) tool: &'static str,
+    pub(crate) input: Value,
+}
+
+/// What is to be done, in order.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Write to the transcript, before anything that follows.
+    Keep { turn: u32, message: Message, stop: Option<StopReason> },
+    /// Write as thrown away: never part of the history.
+    KeepAbandoned(Vec<Block>),
+    /// The turn is whole in the transcript.
+    TurnKept(u32),
+    /// Send the history. `forced`: the tool that must be called.
+    Ask { turn: u32, forced: Option<&'static str> },
+    /// The model's message is kept.
+    Answered { turn: u32, text: String },
+    /// A call that does not run has this result.
+    Refused { no: CallNo, tool: String, result: String },
+    /// Run at the same time.
+    Run(Vec<PlannedCall>),
+    /// Cancel the request or the calls; each still reports its end.
+    StopWork,
+    /// The last command.
+    End(AgentEnd),
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: String,
+    no: CallNo,
+    result: Option<CallResult>,
+}
+
+#[derive(Debug)]
+struct Batch {
+    slots: Vec<Slot>,
+    /// What happens once all results are in.
+    then: Option<AgentEnd>,
+}
+
+/// An answer, sorted.
+#[derive(Debug, Default)]
+struct Reading {
+    /// For the history.
+    content: Vec<Block>,
+    /// One for each call, in order.
+    slots: Vec<Slot>,
+    planned: Vec<PlannedCall>,
+    /// Names of the calls that were cut.
+    cut: Vec<String>,
+    /// A structured answer that satisfies the schema.
+    output: Option<Value>,
+}
+
+#[derive(Debug)]
+enum State {
+    New,
+    Asking,
+    Running(Batch),
+    /// Waits for what runs to report its end.
+    Stopping {
+        batch: Option<Batch>,
+        end: AgentEnd,
+        say: String,
+    },
+    Ended,
+}
+
+/// One conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    rules: Rules,
+    history: History,
+    state: State,
+    turn: u32,
+    steering: Vec<String>,
+    wrong_answers: u32,
+    /// The last cut: which calls (none: the text), and how often in a row.
+    cuts: (Vec<String>, u32),
+    pauses: u32,
+    /// Text of answers that were cut, waiting for its rest.
+    carried: String,
+    forced: Option<&'static str>,
+}
+
+impl Conversation {
+    /// `turns`: those that the history holds already.
+    pub(crate) fn new(rules: Rules, history: History, turns: u32) -> Self {
+        Self {
+            rules,
+            history,
+            state: State::New,
+            turn: turns,
+            steering: Vec::new(),
+            wrong_answers: 0,
+            cuts: (Vec::new(), 0),
+            pauses: 0,
+            carried: String::new(),
+            forced: None,
+        }
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub(crate) fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// Whether this result is of a call that runs.
+    pub(crate) fn awaits(&self, call: CallNo) -> bool {
+        let batch = match &self.state {
+            State::Running(batch) | State::Stopping { batch: Some(batch), .. } => batch,
+            State::New | State::Asking | State::Stopping { batch: None, .. } | State::Ended => return false,
+        };
+        batch.slots.iter().any(|slot| slot.no == call && slot.result.is_none())
+    }
+
+    /// The one door.
+    pub(crate) fn on(&mut self, event: Event) -> Vec<Command> {
+        let mut out = Vec::new();
+        match event {
+            Event::Started { last_stop } => self.started(last_stop, &mut out),
+            Event::Answered { answer, text_calls } => self.answered(*answer, text_calls, &mut out),
+            Event::RequestFailed(end) => self.request_failed(end, &mut out),
+            Event::CallEnded { call, result } => self.call_ended(call, result, &mut out),
+            Event::Steered(text) => {
+                if !self.is_ended() && !text.trim().is_empty() {
+                    self.steering.push(text);
+                }
+            }
+            Event::Stopped { end, say } => self.stopped(end, say, &mut out),
+        }
+        out
+    }
+
+    fn started(&mut self, last_stop: Option<StopReason>, out: &mut Vec<Command>) {
+        if !matches!(self.state, State::New) {
+            return;
+        }
+        match self.history.last() {
+            // The process ended between the last answer and its outcome: nothing is asked again.
+            Some(last) if last.role == Role::Assistant => {
+                let text = last.text();
+                self.without_calls(text, &last_stop.unwrap_or(StopReason::EndTurn), false, out);
+            }
+            Some(_) | None => self.ask(out),
+        }
+    }
+
+    fn ask(&mut self, out: &mut Vec<Command>) {
+        if let Some(most) = self.rules.max_turns
+            && self.turn >= most
+        {
+            let message =
+                format!("the limit of {most} turns (max_turns) was reached before the task was done");
+            return self.fail(FailureClass::Limit, message, out);
+        }
+        self.turn += 1;
+        self.state = State::Asking;
+        out.push(Command::Ask { turn: self.turn, forced: self.forced.take() });
+    }
+
+    fn end(&mut self, end: AgentEnd, out: &mut Vec<Command>) {
+        self.state = State::Ended;
+        out.push(Command::End(end));
+    }
+
+    fn fail(&mut self, class: FailureClass, message: String, out: &mut Vec<Command>) {
+        let partial = self.history.last_text();
+        self.end(AgentEnd::Failed { class, message, partial, retry_at: None }, out);
+    }
+
+    fn keep(&mut self, message: Message, stop: Option<StopReason>, out: &mut Vec<Command>) {
+        self.history.push(message.clone());
+        out.push(Command::Keep { turn: self.turn, message, stop });
+    }
+
+    fn request_failed(&mut self, end: AgentEnd, out: &mut Vec<Command>) {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Asking => {
+                // The turn has no message.
+                self.turn -= 1;
+                self.keep_steering(out);
+                self.end(end, out);
+            }
+            State::Stopping { batch: None, end, .. } => {
+                self.turn -= 1;
+                self.keep_steering(out);
+                self.end(end, out);
+            }
+            other @ (State::New | State::Running(_) | State::Stopping { .. } | State::Ended) => {
+                self.state = other
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: Answer, text_calls: bool, out: &mut Vec<Command>) {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Asking => {}
+            State::Stopping { batch: None, end, .. } => {
+                // It came too late: kept, but not part of the history.
+                out.push(Command::KeepAbandoned(answer.blocks));
+                self.turn -= 1;
+                self.keep_steering(out);
+                return self.end(end, out);
+            }
+            other @ (State::New | State::Running(_) | State::Stopping { .. } | State::Ended) => {
+                self.state = other;
+                return;
+            }
+        }
+        if answer.stop == StopReason::Refusal {
+            let said: String = answer.blocks.iter().filter_map(Block::as_text).collect();
+            out.push(Command::KeepAbandoned(answer.blocks));
+            let words = if said.trim().is_empty() { String::new() } else { format!(": {}", said.trim()) };
+            return self.fail(
+                FailureClass::Refused,
+                format!("the model or its service refused to answer{words}"),
+                out,
+            );
+        }
+        let Reading { content, slots, planned, cut, output } =
+            self.read(answer.blocks, &answer.cut_calls, text_calls);
+        let text: String = content.iter().filter_map(Block::as_text).collect();
+        if !content.is_empty() {
+            let message = Message { role: Role::Assistant, content };
+            self.keep(message, Some(answer.stop.clone()), out);
+        }
+        out.push(Command::Answered { turn: self.turn, text: text.clone() });
+        if slots.is_empty() {
+            out.push(Command::TurnKept(self.turn));
+            return self.without_calls(text, &answer.stop, text_calls, out);
+        }
+        self.carried.clear();
+        self.pauses = 0;
+        let then = match output {
+            Some(output) => Some(AgentEnd::Completed { text, output: Some(output) }),
+            None => self.count_cuts(cut).or_else(|| self.too_many_wrong_answers()),
+        };
+        self.state = State::Running(Batch { slots, then });
+        out.extend(self.refusals());
+        if planned.is_empty() { self.batch_is_in(out) } else { out.push(Command::Run(planned)) }
+    }
+
+    /// Sorts an answer's blocks.
+    fn read(&mut self, blocks: Vec<Block>, cuts: &[CutCall], text_calls: bool) -> Reading {
+        let mut reading = Reading::default();
+        let mut taken = HashSet::new();
+        for (at, block) in blocks.into_iter().enumerate() {
+            let why = cuts.iter().find(|cut| cut.block == at).map(|cut| cut.why);
+            for block in self.spelled(block, text_calls) {
+                let Block::ToolUse { id, name, input } = block else {
+                    reading.content.push(block);
+                    continue;
+                };
+                let index = u32::try_from(reading.slots.len() + 1).unwrap_or(u32::MAX);
+                let no = CallNo { turn: self.turn, index };
+                let id = self.history.unique_id(&id, &taken, no.turn, no.index);
+                taken.insert(id.clone());
+                let input = if input.is_object() { input } else { Value::Object(serde_json::Map::new()) };
+                let result = match why {
+                    Some(why) => {
+                        reading.cut.push(name.clone());
+                        Some(CallResult::error(cut_words(why)))
+                    }
+                    None => self.judge(&name, &input, no, &mut reading),
+                };
+                reading.slots.push(Slot { id: id.clone(), no, result });
+                reading.content.push(Block::ToolUse { id, name, input });
+            }
+        }
+        reading
+    }
+
+    /// Leaves out empty texts; finds calls in a text where the model writes them so.
+    fn spelled(&self, block: Block, text_calls: bool) -> Vec<Block> {
+        let Block::Text { text } = block else { return vec![block] };
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        let offered = |name: &str| {
+            matches!(self.rules.toolbox.meaning(name), Meaning::Offered(_))
+                || (matches!(self.rules.answer, AnswerRule::Call(_)) && schema::is_answer_tool(name))
+        };
+        let pieces = if text_calls { text_calls::split(&text, &offered) } else { None };
+        match pieces {
+            None => vec![Block::Text { text }],
+            Some(pieces) => pieces
+                .into_iter()
+                .map(|piece| match piece {
+                    Piece::Text(text) => Block::Text { text },
+                    Piece::Call { name, input } => Block::ToolUse { id: String::new(), name, input },
+                })
+                .collect(),
+        }
+    }
+
+    /// The result of a call that does not run; `None` where it takes its place among those that do.
+    fn judge(&mut self, name: &str, input: &Value, no: CallNo, reading: &mut Reading) -> Option<CallResult> {
+        if let AnswerRule::Call(schema) = &self.rules.answer
+            && schema::is_answer_tool(name)
+        {
+            return Some(match schema.answer(input) {
+                Ok(answer) => {
+                    reading.output.get_or_insert(answer);
+                    CallResult { text: "accepted".into(), ..CallResult::default() }
+                }
+                Err(fault) => {
+                    self.wrong_answers += 1;
+                    CallResult::error(fault.to_string())
+                }
+            });
+        }
+        let toolbox = &self.rules.toolbox;
+        let refusal = match toolbox.meaning(name) {
+            Meaning::Offered(tool) => {
+                reading.planned.push(PlannedCall { no, tool, input: input.clone() });
+                return None;
+            }
+            Meaning::Withheld(tool) => {
+                format!("the tool `{tool}` is not in this agent's set; its tools: {}", toolbox.listed())
+            }
+            Meaning::Unknown { near: Some(near) } => {
+                format!("there is no tool `{name}`; did you mean `{near}`? Your tools: {}", toolbox.listed())
+            }
+            Meaning::Unknown { near: None } => {
+                format!("there is no tool `{name}`; your tools: {}", toolbox.listed())
+            }
+        };
+        Some(CallResult::error(refusal))
+    }
+
+    fn count_cuts(&mut self, cut: Vec<String>) -> Option<AgentEnd> {
+        if cut.is_empty() {
+            self.cuts = (Vec::new(), 0);
+            return None;
+        }
+        let times = if self.cuts.0 == cut { self.cuts.1 + 1 } else { 1 };
+        let names = cut.join(", ");
+        self.cuts = (cut, times);
+        (times >= MOST_CUTS).then(|| AgentEnd::Failed {
+            class: FailureClass::Limit,
+            message: format!(
+                "the model's call of {names} was cut {times} times in a row, so it was never run; a higher output limit or a smaller step would help"
+            ),
+            partial: self.history.last_text(),
+            retry_at: None,
+        })
+    }
+
+    fn too_many_wrong_answers(&self) -> Option<AgentEnd> {
+        (self.wrong_answers >= schema::MOST_WRONG).then(|| AgentEnd::Failed {
+            class: FailureClass::Schema,
+            message: format!(
+                "{} structured answers in this attempt did not satisfy the schema",
+                self.wrong_answers
+            ),
+            partial: self.history.last_text(),
+            retry_at: None,
+        })
+    }
+
+    /// The results that are there before anything runs, for those who watch.
+    fn refusals(&self) -> Vec<Command> {
+        let State::Running(batch) = &self.state else { return Vec::new() };
+        let names: Vec<String> =
+            self.history.last().map(|last| call_names(&last.content)).unwrap_or_default();
+        let with_names = batch.slots.iter().zip(names);
+        with_names
+            .filter_map(|(slot, name)| {
+                let result = slot.result.as_ref().filter(|result| result.is_error)?;
+                Some(Command::Refused { no: slot.no, tool: name, result: result.text.clone() })
+            })
+            .collect()
+    }
+
+    fn without_calls(&mut self, text: String, stop: &StopReason, text_calls: bool, out: &mut Vec<Command>) {
+        match stop {
+            StopReason::MaxTokens => {
+                let times = if self.cuts.0.is_empty() { self.cuts.1 + 1 } else { 1 };
+                self.cuts = (Vec::new(), times);
+                self.carried.push_str(&text);
+                if times >= MOST_CUTS {
+                    let message = format!("the answer reached the output limit {times} times in a row");
+                    return self.fail(FailureClass::Limit, message, out);
+                }
+                self.say("Your answer was cut at the output limit. Go on exactly where it stopped.", out);
+                self.ask(out);
+            }
+            StopReason::PauseTurn if self.pauses < MOST_PAUSES => {
+                self.pauses += 1;
+                self.carried.push_str(&text);
+                self.say("Go on.", out);
+                self.ask(out);
+            }
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::StopSequence
+            | StopReason::PauseTurn
+            | StopReason::Other(_)
+            // Taken care of before.
+            | StopReason::Refusal => {
+                self.cuts = (Vec::new(), 0);
+                self.pauses = 0;
+                let text = std::mem::take(&mut self.carried) + &text;
+                self.model_is_done(text, text_calls, out);
+            }
+        }
+    }
+
+    fn model_is_done(&mut self, text: String, text_calls: bool, out: &mut Vec<Command>) {
+        if !self.steering.is_empty() {
+            self.keep_steering(out);
+            return self.ask(out);
+        }
+        let fault = match &self.rules.answer {
+            AnswerRule::Text => {
+                let text =
+                    if text.trim().is_empty() { self.history.last_text().unwrap_or_default() } else { text };
+                return self.end(AgentEnd::Completed { text, output: None }, out);
+            }
+            AnswerRule::Document(schema) => match AnswerSchema::parse(&text) {
+                Ok(value) => match schema.answer(&value) {
+                    Ok(value) => return self.end(AgentEnd::Completed { text, output: Some(value) }, out),
+                    Err(fault) => fault.to_string(),
+                },
+                Err(error) => {
+                    format!("the answer is not JSON ({error}); answer with the JSON document alone")
+                }
+            },
+            AnswerRule::Call(schema) => {
+                // A model that writes its calls as text may write its answer so too.
+                let written = if text_calls { AnswerSchema::parse(&text).ok() } else { None };
+                if let Some(value) = written.and_then(|value| schema.answer(&value).ok()) {
+                    return self.end(AgentEnd::Completed { text, output: Some(value) }, out);
+                }
+                self.forced = Some(schema::TOOL);
+                "The task ends with a call of the tool `structured_output` that holds the whole answer. Call it now.".to_owned()
+            }
+        };
+        self.wrong_answers += 1;
+        if let Some(end) = self.too_many_wrong_answers() {
+            return self.end(end, out);
+        }
+        self.say(&fault, out);
+        self.ask(out);
+    }
+
+    fn say(&mut self, text: &str, out: &mut Vec<Command>) {
+        self.keep(Message::user(text), None, out);
+    }
+
+    fn keep_steering(&mut self, out: &mut Vec<Command>) {
+        let content: Vec<Block> = self.steering.drain(..).map(|text| Block::Text { text }).collect();
+        if !content.is_empty() {
+            self.keep(Message { role: Role::User, content }, None, out);
+        }
+    }
+
+    fn call_ended(&mut self, call: CallNo, result: CallResult, out: &mut Vec<Command>) {
+        let (batch, say) = match &mut self.state {
+            State::Running(batch) => (batch, None),
+            State::Stopping { batch: Some(batch), say, .. } => (batch, Some(&*say)),
+            State::New | State::Asking | State::Stopping { batch: None, .. } | State::Ended => return,
+        };
+        let Some(slot) = batch.slots.iter_mut().find(|slot| slot.no == call && slot.result.is_none()) else {
+            return;
+        };
+        slot.result = Some(match say {
+            Some(say) if result.is_cancelled => CallResult { text: say.clone(), ..result },
+            Some(_) | None => result,
+        });
+        self.batch_is_in(out);
+    }
+
+    fn batch_is_in(&mut self, out: &mut Vec<Command>) {
+        let (batch, end) = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Running(mut batch) if batch.slots.iter().all(|slot| slot.result.is_some()) => {
+                let end = batch.then.take();
+                (batch, end)
+            }
+            State::Stopping { batch: Some(batch), end, .. }
+                if batch.slots.iter().all(|slot| slot.result.is_some()) =>
+            {
+                (batch, Some(end))
+            }
+            other @ (State::New
+            | State::Asking
+            | State::Running(_)
+            | State::Stopping { .. }
+            | State::Ended) => {
+                self.state = other;
+                return;
+            }
+        };
+        let mut content: Vec<Block> = batch.slots.into_iter().map(result_block).collect();
+        content.extend(self.steering.drain(..).map(|text| Block::Text { text }));
+        self.keep(Message { role: Role::User, content }, None, out);
+        out.push(Command::TurnKept(self.turn));
+        match end {
+            Some(end) => self.end(end, out),
+            None => self.ask(out),
+        }
+    }
+
+    fn stopped(&mut self, end: AgentEnd, say: String, out: &mut Vec<Command>) {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::New => self.end(end, out),
+            State::Asking => {
+                self.state = State::Stopping { batch: None, end, say };
+                out.push(Command::StopWork);
+            }
+            State::Running(batch) => {
+                self.state = State::Stopping { batch: Some(batch), end, say };
+                out.push(Command::StopWork);
+            }
+            other @ (State::Stopping { .. } | State::Ended) => self.state = other,
+        }
+    }
+}
+
+fn cut_words(why: CutReason) -> &'static str {
+    match why {
+        CutReason::OutputLimit => {
+            "the call was cut at the output limit and not run; do it in smaller steps, such as several short edits"
+        }
+        CutReason::NotJson => {
+            "the call was cut at the output limit or broken (its input is no JSON object) and not run; give it again, in smaller steps"
+        }
+    }
+}
+
+fn call_names(content: &[Block]) -> Vec<String> {
+    content
+        .iter()
+        .filter_map(|block| match block {
+            Block::ToolUse { name, .. } => Some(name.clone()),
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolResult { .. }
+            | Block::Image(_) => None,
+        })
+        .collect()
+}
+
+fn result_block(slot: Slot) -> Block {
+    let CallResult { text, images, is_error, .. } = slot.result.unwrap_or_default();
+    let content = if text.trim().is_empty() && images.is_empty() { "(no output)".to_owned() } else { text };
+    Block::ToolResult { tool_use_id: slot.id, content, images, is_error }
+}
+
+#[cfg(test)]
+mod tests;

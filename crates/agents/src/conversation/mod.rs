@@ -1,0 +1,27 @@
+//! One conversation: a pure turn machine and the actor round it.
+//!
+//! Owns history, turns, calls and their results. Must not know who scheduled it or what is shown.
+
+mod actor;
+mod asking;
+mod calls;
+mod core;
+mod history;
+mod running;
+mod schema;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod toolbox;
+
+pub(crate) use calls::CallDesk;
+pub(crate) use core::{AnswerRule, Conversation, Rules};
+pub(crate) use history::History;
+#[cfg(test)]
+pub(crate) use history::fault;
+pub(crate) use running::{MOST_STEERING, run, without_work};
+pub use running::{NotSteered, Orders, RunningAgent};
+pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
+pub(crate) use shell::{RequestShape, Running, Shell, Spent, failed};
+pub(crate) use toolbox::Toolbox;
+pub use toolbox::offered;

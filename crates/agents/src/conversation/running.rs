@@ -1,0 +1,131 @@
+//! The owner of one conversation: starts its actor, passes orders on, waits for the outcome.
+
+use super::actor::{ConversationActor, ConversationMsg};
+use super::shell::{Shell, failed};
+use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::supervise;
+use claw_kernel::tasks::TaskHandle;
+use claw_providers::event::StopReason;
+use claw_providers::usage::Usage;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{mpsc, oneshot};
+
+/// Messages of a person that may wait for the next step.
+pub(crate) const MOST_STEERING: usize = 16;
+
+/// Why a message did not reach an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSteered {
+    /// It has ended.
+    #[error("the agent has ended")]
+    Ended,
+    /// Too many messages wait already.
+    #[error("{MOST_STEERING} messages wait already; the agent takes them at its next step")]
+    Full,
+}
+
+/// A running agent. Dropping it leaves the agent running: its token ends it.
+pub struct RunningAgent {
+    pub(crate) task: TaskHandle<AgentOutcome>,
+    pub(crate) orders: Orders,
+}
+
+/// What can be said to a running agent. Cheap to clone.
+#[derive(Clone)]
+pub struct Orders {
+    pub(crate) steering: mpsc::Sender<String>,
+    pub(crate) cancel: CancelToken,
+    pub(crate) cause: Arc<OnceLock<String>>,
+}
+
+impl Orders {
+    /// Says something to the model at its next step. An agent that ends before has not heard it.
+    pub fn steer(&self, text: impl Into<String>) -> Result<(), NotSteered> {
+        self.steering.try_send(text.into()).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotSteered::Full,
+            mpsc::error::TrySendError::Closed(_) => NotSteered::Ended,
+        })
+    }
+
+    /// Ends it. Calls without a result are told `cancelled because <cause>`; the first cause counts.
+    pub fn cancel_because(&self, cause: impl Into<String>) {
+        let _ = self.cause.set(cause.into());
+        self.cancel.cancel();
+    }
+}
+
+impl RunningAgent {
+    /// Waits for the end. A panic inside is an outcome like any other.
+    pub async fn outcome(self) -> AgentOutcome {
+        self.task.await.unwrap_or_else(|gone| without_work(failed(FailureClass::Panic, gone.to_string())))
+    }
+
+    /// For those who talk to it while somebody else waits.
+    pub fn orders(&self) -> Orders {
+        self.orders.clone()
+    }
+
+    /// See `Orders::steer`.
+    pub fn steer(&self, text: impl Into<String>) -> Result<(), NotSteered> {
+        self.orders.steer(text)
+    }
+
+    /// See `Orders::cancel_because`.
+    pub fn cancel_because(&self, cause: impl Into<String>) {
+        self.orders.cancel_because(cause);
+    }
+}
+
+/// An outcome that spent nothing.
+pub(crate) fn without_work(end: AgentEnd) -> AgentOutcome {
+    AgentOutcome {
+        end,
+        usage: Usage::NOTHING,
+        turns: 0,
+        tool_calls: BTreeMap::new(),
+        denials: Vec::new(),
+        model: None,
+    }
+}
+
+/// Runs a conversation to its end.
+pub(crate) async fn run(
+    shell: Box<Shell>,
+    last_stop: Option<StopReason>,
+    orders: &Orders,
+    mut steering: mpsc::Receiver<String>,
+) -> AgentOutcome {
+    let (reply, mut outcome) = oneshot::channel();
+    let (actor, _join) = match supervise::spawn_root("conversation", ConversationActor, (shell, reply)).await
+    {
+        Ok(started) => started,
+        Err(error) => return without_work(failed(FailureClass::Panic, error.to_string())),
+    };
+    // An actor that is gone already has sent its outcome, or dropped the reply.
+    let say = |message| {
+        let _ = actor.cast(message);
+    };
+    say(ConversationMsg::Start { last_stop });
+    let mut is_told = false;
+    loop {
+        tokio::select! {
+            biased;
+            end = &mut outcome => {
+                return end.unwrap_or_else(|_| {
+                    without_work(failed(FailureClass::Panic, "the conversation died".to_owned()))
+                });
+            }
+            () = orders.cancel.cancelled(), if !is_told => {
+                is_told = true;
+                let say_to_calls = match orders.cause.get() {
+                    Some(cause) => format!("cancelled because {cause}"),
+                    None => "cancelled by user".to_owned(),
+                };
+                say(ConversationMsg::Stop { end: AgentEnd::Cancelled, say: say_to_calls });
+            }
+            Some(text) = steering.recv() => say(ConversationMsg::Steer(text)),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The sandbox policies of a process: one for each reach and workspace, shared by all agents of the same rights.
+
+use crate::permission::{Reach, Wall};
+use claw_tools::sandbox::{self, SandboxPolicy};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Policies that are kept: above it, all are made anew as they are needed.
+const MOST: usize = 256;
+
+type Kept = HashMap<(Reach, PathBuf), Arc<SandboxPolicy>>;
+
+/// What the sandbox of every agent has in common, and those made so far.
+#[derive(Debug, Default)]
+pub struct Sandboxes {
+    /// More folders that commands may write (absolute).
+    pub writable: Vec<PathBuf>,
+    /// Whether commands have a network.
+    pub network: bool,
+    /// The settings switched the sandbox off: then commands are asked.
+    pub is_off: bool,
+    made: Mutex<Kept>,
+}
+
+impl Sandboxes {
+    /// A template for policies.
+    pub fn new(writable: Vec<PathBuf>, network: bool) -> Self {
+        Self { writable, network, is_off: false, made: Mutex::default() }
+    }
+
+    /// No sandbox at all.
+    pub fn off() -> Self {
+        Self { is_off: true, ..Self::default() }
+    }
+
+    /// The policy for a reach in a workspace. `protected` governs.
+    pub fn policy(&self, reach: Reach, workspace: &Path, protected: &[PathBuf]) -> Arc<SandboxPolicy> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (reach, workspace.to_owned());
+        if let Some(policy) = made.get(&key) {
+            return policy.clone();
+        }
+        let policy = Arc::new(self.build(reach, workspace, protected));
+        if made.len() >= MOST {
+            made.clear();
+        }
+        made.insert(key, policy.clone());
+        policy
+    }
+
+    fn build(&self, reach: Reach, workspace: &Path, protected: &[PathBuf]) -> SandboxPolicy {
+        let reach = match reach {
+            _ if self.is_off => sandbox::Reach::Full,
+            Reach::ReadOnly => sandbox::Reach::ReadOnly,
+            Reach::WorkspaceWrite => sandbox::Reach::WorkspaceWrite,
+            Reach::DangerFullAccess => sandbox::Reach::Full,
+        };
+        let network = if self.network || reach == sandbox::Reach::Full {
+            sandbox::Network::On
+        } else {
+            sandbox::Network::Off
+        };
+        SandboxPolicy::new(reach, workspace)
+            .with_writable(self.writable.iter().cloned())
+            .with_network(network)
+            .with_governing(protected.iter().cloned())
+    }
+}
+
+/// What the system holds of a policy.
+pub(crate) fn wall_of(policy: &SandboxPolicy) -> Wall {
+    if policy.status().is_walled() { Wall::Holds } else { Wall::Absent }
+}

@@ -1,0 +1,106 @@
+//! What all agents of a process share: made once, lent to every conversation.
+//!
+//! Owns the list of services and what is worth making once for many agents. Must not know a single agent.
+
+use crate::conversation::{AnswerSchema, Toolbox};
+use crate::model::Model;
+use crate::permission::Asker;
+pub use crate::sandboxes::Sandboxes;
+use claw_kernel::durable::LogWriter;
+use claw_kernel::redact::Redactor;
+use claw_tools::builtin::BadSchema;
+use claw_tools::registry::Registry;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Kept of each kind; above it, all are made anew as they are needed.
+const MOST_SHARED: usize = 256;
+
+/// What agents work with.
+pub struct AgentServices {
+    /// Answers requests.
+    pub model: Arc<dyn Model>,
+    /// All tools.
+    pub registry: Arc<Registry>,
+    /// Takes secrets out where a text enters a conversation.
+    pub redactor: Arc<Redactor>,
+    /// Writes transcripts.
+    pub logs: LogWriter,
+    /// Whom to ask.
+    pub asker: Arc<dyn Asker>,
+    /// The sandbox of commands.
+    pub sandboxes: Sandboxes,
+    /// Memory files for the system prompt; see `system_prompt::load_memory`.
+    pub memory: Arc<str>,
+    /// Never written by a tool: claw's own state, the running workflow file. Resolved, absolute.
+    pub protected: Vec<PathBuf>,
+    /// Start with the default.
+    pub shared: Shared,
+}
+
+/// What many agents have in common, so that a thousand of them hold it once.
+#[derive(Default)]
+pub struct Shared {
+    toolboxes: Mutex<HashMap<ToolboxKey, Arc<Toolbox>>>,
+    prompts: Mutex<HashSet<Arc<str>>>,
+    schemas: Mutex<Vec<Arc<AnswerSchema>>>,
+}
+
+/// The names offered, and the schema by the place where it lies: it is held as long as the toolbox is.
+type ToolboxKey = (Vec<&'static str>, Option<usize>);
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A cache: whatever a panic left in it is whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn prompt(&self, text: &str) -> Arc<str> {
+        let mut prompts = held(&self.prompts);
+        if let Some(known) = prompts.get(text) {
+            return known.clone();
+        }
+        if prompts.len() >= MOST_SHARED {
+            prompts.clear();
+        }
+        let text: Arc<str> = text.into();
+        prompts.insert(text.clone());
+        text
+    }
+
+    /// Errors: it is no schema.
+    pub(crate) fn schema(&self, schema: &Arc<Value>) -> Result<Arc<AnswerSchema>, BadSchema> {
+        let mut schemas = held(&self.schemas);
+        if let Some(known) = schemas.iter().find(|known| Arc::ptr_eq(known.schema(), schema)) {
+            return Ok(known.clone());
+        }
+        let compiled = Arc::new(AnswerSchema::new(schema.clone())?);
+        if schemas.len() >= MOST_SHARED {
+            schemas.clear();
+        }
+        schemas.push(compiled.clone());
+        Ok(compiled)
+    }
+
+    /// `answer`: the schema of the structured-output tool, where that is offered.
+    pub(crate) fn toolbox(
+        &self,
+        registry: &Arc<Registry>,
+        names: Vec<&'static str>,
+        answer: Option<&Arc<AnswerSchema>>,
+    ) -> Arc<Toolbox> {
+        let key = (names, answer.map(|schema| Arc::as_ptr(schema) as usize));
+        let mut toolboxes = held(&self.toolboxes);
+        if let Some(known) = toolboxes.get(&key) {
+            return known.clone();
+        }
+        let toolbox = Arc::new(Toolbox::new(registry.clone(), &key.0, answer.cloned()));
+        if toolboxes.len() >= MOST_SHARED {
+            toolboxes.clear();
+        }
+        toolboxes.insert(key, toolbox.clone());
+        toolbox
+    }
+}

@@ -1,0 +1,233 @@
+//! The one door through which an agent starts: from a request to a running conversation.
+
+use crate::conversation::{
+    ANSWER_TOOL, AnswerRule, CallDesk, Conversation, History, MOST_STEERING, Orders, RequestShape, Rules,
+    Running, RunningAgent, Shell, Spent, failed, offered, run, without_work,
+};
+use crate::event::{AgentEvent, EventSink};
+use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use crate::permission::Places;
+use crate::request::AgentRequest;
+use crate::roles::LEAD;
+use crate::sandboxes::wall_of;
+use crate::services::AgentServices;
+use crate::system_prompt::{Parts, build};
+use crate::transcript::{End, Loaded, Opened, Record, Transcript};
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::{clock, tasks};
+use claw_providers::message::Message;
+use claw_tools::builtin::BadSchema;
+use claw_tools::files::paths;
+use claw_tools::folder::WorkingFolder;
+use claw_tools::read_state::ReadState;
+use claw_tools::sandbox::SandboxPolicy;
+use claw_tools::tool::ToolContext;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::mpsc;
+
+/// Starts an agent. It ends by itself, or within 2 s of `cancel`; what it ran ends with it.
+pub fn start(
+    services: Arc<AgentServices>,
+    request: AgentRequest,
+    events: Arc<dyn EventSink>,
+    cancel: CancelToken,
+) -> RunningAgent {
+    let (sender, steering) = mpsc::channel(MOST_STEERING);
+    let orders = Orders { steering: sender, cancel: cancel.child_token(), cause: Arc::new(OnceLock::new()) };
+    let own = orders.clone();
+    let task = tasks::spawn("agent", async move {
+        if own.cancel.is_cancelled() {
+            return without_work(AgentEnd::Cancelled);
+        }
+        match Box::pin(prepare(services, request, events)).await {
+            Ok(ready) => run(ready.shell, ready.last_stop, &own, steering).await,
+            Err(outcome) => *outcome,
+        }
+    });
+    RunningAgent { task, orders }
+}
+
+struct Ready {
+    shell: Box<Shell>,
+    last_stop: Option<claw_providers::event::StopReason>,
+}
+
+/// Everything before the first step. Errors: the outcome of an agent that never asked.
+async fn prepare(
+    services: Arc<AgentServices>,
+    mut request: AgentRequest,
+    events: Arc<dyn EventSink>,
+) -> Result<Ready, Box<AgentOutcome>> {
+    let give_up = |class, message: String| Box::new(without_work(failed(class, message)));
+    if let Some(most) = request.definition.permission {
+        request.permission = request.permission.intersect(most);
+    }
+    let models = models(&services, &request);
+    let answer = answer_rule(&services, &request, &models[0])
+        .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
+    let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
+    let context = context(&request, policy.clone());
+    let judge = ReadsOnly { services: services.clone(), context: context.clone() };
+    let opened =
+        Transcript::open(&request.transcript, &services.logs, move |name, input| judge.of(name, input)).await;
+    let Opened { mut transcript, loaded } =
+        opened.map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
+    for repair in &loaded.repairs {
+        events.send(AgentEvent::Note(format!("{}: {repair}", request.transcript.display()))).await;
+    }
+    if let Some(End::Completed { text, output }) = &loaded.end {
+        let end = AgentEnd::Completed { text: text.clone(), output: output.clone() };
+        return Err(Box::new(AgentOutcome { turns: loaded.turns, ..without_work(end) }));
+    }
+    let history = begin(&services, &request, &loaded, &mut transcript)
+        .await
+        .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
+    let names = tools_of(&services, &request);
+    let schema = match &answer {
+        AnswerRule::Call(schema) => Some(schema),
+        AnswerRule::Text | AnswerRule::Document(_) => None,
+    };
+    let toolbox = services.shared.toolbox(&services.registry, names, schema);
+    let shape = RequestShape {
+        models,
+        system: system(&services, &request, toolbox.specs()),
+        tools: toolbox.specs().clone(),
+        effort: request.effort,
+        answer: answer.clone(),
+        idle: request.idle_timeout,
+    };
+    let rules = Rules { max_turns: request.max_turns, toolbox, answer };
+    let desk = Arc::new(CallDesk {
+        places: places(&services, &request, &policy),
+        id: request.id,
+        label: request.label,
+        permission: request.permission,
+        context,
+        effects: request.effects,
+        events,
+        services,
+    });
+    let shell = Box::new(Shell {
+        core: Conversation::new(rules, history, loaded.turns),
+        cancel: desk.context.cancel.clone(),
+        desk,
+        shape,
+        transcript,
+        running: Running::default(),
+        spent: Spent::default(),
+    });
+    Ok(Ready { shell, last_stop: loaded.last_stop })
+}
+
+fn models(services: &AgentServices, request: &AgentRequest) -> Arc<[String]> {
+    let own = if request.models.is_empty() { &request.definition.models } else { &request.models };
+    if own.is_empty() { [services.model.default_model()].into() } else { own.clone().into() }
+}
+
+/// How the answer is given: by a tool, or as a document where the service holds the model to it and no tool is needed.
+fn answer_rule(
+    services: &AgentServices,
+    request: &AgentRequest,
+    model: &str,
+) -> Result<AnswerRule, BadSchema> {
+    let Some(schema) = &request.output_schema else { return Ok(AnswerRule::Text) };
+    let compiled = services.shared.schema(schema)?;
+    let needs_tools = !tools_of(services, request).is_empty();
+    if !needs_tools && services.model.traits_of(model).answer_schema {
+        return Ok(AnswerRule::Document(compiled));
+    }
+    Ok(AnswerRule::Call(compiled))
+}
+
+fn context(request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
+    ToolContext {
+        folder: Arc::new(WorkingFolder::new(request.workspace.clone())),
+        agent: request.label.as_str().into(),
+        reads: Arc::new(ReadState::new()),
+        // Its own: a cancel reaches the calls through the conversation, which tells them why.
+        cancel: CancelToken::new(),
+        sandbox,
+        spill: Arc::new(request.spill.clone()),
+    }
+}
+
+/// Whether a call of an interrupted turn can be made again without harm.
+struct ReadsOnly {
+    services: Arc<AgentServices>,
+    context: ToolContext,
+}
+
+impl ReadsOnly {
+    fn of(&self, name: &str, input: &Value) -> bool {
+        let tool = self.services.registry.get(name);
+        tool.and_then(|tool| tool.effect(&self.context, input).ok())
+            .is_some_and(|effect| effect.is_read_only())
+    }
+}
+
+fn places(services: &AgentServices, request: &AgentRequest, policy: &SandboxPolicy) -> Places {
+    let mut readable: Vec<PathBuf> = request.readable.iter().map(|path| paths::resolve(path)).collect();
+    readable.push(paths::resolve(&request.spill));
+    Places {
+        workspace: policy.workspace().to_owned(),
+        writable: services.sandboxes.writable.iter().map(|path| paths::resolve(path)).collect(),
+        readable,
+        protected: services.protected.clone(),
+        wall: wall_of(policy),
+    }
+}
+
+fn tools_of(services: &AgentServices, request: &AgentRequest) -> Vec<&'static str> {
+    let mut names =
+        offered(&services.registry, &request.definition, request.tools.as_deref(), &request.deny_tools);
+    // The conversation itself offers it, where there is a schema.
+    names.retain(|name| *name != ANSWER_TOOL);
+    names
+}
+
+async fn begin(
+    services: &AgentServices,
+    request: &AgentRequest,
+    loaded: &Loaded,
+    transcript: &mut Transcript,
+) -> Result<History, claw_kernel::durable::LogFailed> {
+    let mut lines = Vec::new();
+    let mut messages = loaded.history.clone();
+    if messages.is_empty() {
+        let text = services.redactor.apply(&request.prompt).into_owned();
+        messages.push(Message::user(text.clone()));
+        lines.extend(Record::Prompt { text }.line());
+    }
+    lines.extend(Record::Meta { agent: request.id.clone(), label: request.label.clone() }.line());
+    transcript.append_lines(lines).await?;
+    Ok(History::from_repaired(messages))
+}
+
+fn system(
+    services: &AgentServices,
+    request: &AgentRequest,
+    specs: &[claw_providers::request::ToolSpec],
+) -> Arc<str> {
+    let date = clock::now().to_string();
+    let tools: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let branch = if request.definition.name == LEAD { branch(&request.workspace) } else { None };
+    let text = build(&Parts {
+        definition: &request.definition,
+        folder: &request.workspace,
+        date: date.get(..10).unwrap_or(&date),
+        branch: branch.as_deref(),
+        permission: request.permission,
+        tools: &tools,
+        memory: &services.memory,
+        append: request.system_append.as_deref(),
+    });
+    services.shared.prompt(&services.redactor.apply(&text))
+}
+
+/// Read from one small file; no process is started for it.
+fn branch(workspace: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(workspace.join(".git/HEAD")).ok()?;
+    Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
+}

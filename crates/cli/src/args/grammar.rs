@@ -1,0 +1,315 @@
+//! The grammar: one struct for each command, as typed.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use claw_agents::permission::Permission;
+use std::path::PathBuf;
+
+/// Runs teams of coding agents.
+///
+/// A workflow file says which agents do what and in which order; claw runs them side by side, shows them at work,
+/// and keeps a journal from which a stopped run goes on.
+#[derive(Debug, Parser)]
+#[command(
+    name = "claw",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    subcommand_precedence_over_arg = false,
+    max_term_width = 100
+)]
+pub(super) struct Cli {
+    /// Ask one agent and print its answer; without TEXT the question is read from standard input
+    #[arg(short = 'p', long = "print", value_name = "TEXT", num_args = 0..=1)]
+    pub(super) print: Option<Option<String>>,
+    #[command(flatten)]
+    pub(super) talk: TalkFlags,
+    #[command(subcommand)]
+    pub(super) command: Option<Sub>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Sub {
+    /// Run a workflow file
+    Run(Box<RunFlags>),
+    /// Ask one agent and print its answer (the same as -p)
+    Prompt {
+        /// The question
+        #[arg(value_name = "TEXT")]
+        text: String,
+        #[command(flatten)]
+        talk: TalkFlags,
+    },
+    /// Check, draw and describe workflow files
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
+    /// Look at the runs of this project
+    #[command(subcommand)]
+    Runs(RunsCommand),
+    /// List the models that claw knows and the providers that have credentials
+    Models(ModelsFlags),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: super::meaning::Shell,
+    },
+}
+
+/// How the result is written to standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The answer alone
+    #[default]
+    Text,
+    /// One JSON document at the end
+    Json,
+    /// One JSON object a line as things happen
+    StreamJson,
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GraphForm {
+    /// For a terminal
+    #[default]
+    Ascii,
+    /// For Markdown
+    Mermaid,
+    /// For Graphviz
+    Dot,
+}
+
+/// Flags of a conversation.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TalkFlags {
+    /// The model, as `provider/model`, a model's name or an alias
+    #[arg(long, value_name = "MODEL", value_parser = not_blank)]
+    pub model: Option<String>,
+    /// What the agent may do: read-only, workspace-write, danger-full-access, plan, prompt
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub permission_mode: Option<Permission>,
+    /// Let danger-full-access hold for root too
+    #[arg(long)]
+    pub allow_root: bool,
+    /// How the answer is printed
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<Format>,
+    /// With stream-json: print text as it comes, piece by piece
+    #[arg(long)]
+    pub include_partial_messages: bool,
+    /// End after so many turns
+    #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
+    pub max_turns: Option<u32>,
+    /// Offer these tools only (names, by comma, repeatable)
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS", value_delimiter = ',')]
+    pub allowed_tools: Vec<String>,
+    /// Do not offer these tools (names, by comma, repeatable)
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS", value_delimiter = ',')]
+    pub disallowed_tools: Vec<String>,
+    /// Add this text to the end of the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+    /// Work in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// Values for the inputs of a workflow.
+#[derive(Args, Clone, Debug, Default)]
+pub struct InputFlags {
+    /// A value for an input of the workflow, repeatable
+    #[arg(long = "input", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub input: Vec<(String, String)>,
+    /// Values for inputs from a JSON or TOML file; `-` reads JSON from standard input
+    #[arg(long, value_name = "FILE")]
+    pub inputs: Option<PathBuf>,
+}
+
+/// Flags of `claw run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunFlags {
+    /// The workflow file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub(super) inputs: InputFlags,
+    /// Print nodes, order, agents, models, permissions and limits, and start nothing
+    #[arg(long)]
+    pub plan: bool,
+    /// Print the graph and start nothing
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "plan")]
+    pub graph: Option<GraphForm>,
+    /// Go on with a run of this file: what succeeded is not done again (default: the newest run)
+    #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true)]
+    pub resume: Option<Option<String>>,
+    /// Agents that run at once, at most
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    pub concurrency: Option<usize>,
+    /// The model of agents that the file gives none, as `provider/model`, a model's name or an alias
+    #[arg(long, value_name = "MODEL", value_parser = not_blank)]
+    pub model: Option<String>,
+    /// What agents may do at most: read-only, workspace-write, danger-full-access, plan, prompt
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub permission_mode: Option<Permission>,
+    /// Let danger-full-access hold for root too
+    #[arg(long)]
+    pub allow_root: bool,
+    /// Ask nobody: what would be asked is denied
+    #[arg(long)]
+    pub no_ask: bool,
+    /// Start large runs without a question
+    #[arg(long)]
+    pub yes: bool,
+    /// Plain lines instead of bars
+    #[arg(long)]
+    pub no_progress: bool,
+    /// How result and events are printed
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output_format: Format,
+    /// With stream-json: print the text of agents as it comes
+    #[arg(long)]
+    pub include_partial_messages: bool,
+    /// Work in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+}
+
+impl RunFlags {
+    /// Values for inputs.
+    pub fn inputs(&self) -> &InputFlags {
+        &self.inputs
+    }
+}
+
+/// `claw workflow …`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum WorkflowCommand {
+    /// Check a workflow file and tell everything that is wrong with it
+    Check(CheckFlags),
+    /// Print the JSON Schema of workflow files, for editors
+    Schema,
+    /// Draw the graph of a workflow file
+    Graph(GraphFlags),
+    /// Print the reference of all keys
+    Reference,
+}
+
+/// A file and values for its inputs.
+#[derive(Args, Clone, Debug)]
+pub struct FileFlags {
+    /// The workflow file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub(super) inputs: InputFlags,
+    /// Work in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+}
+
+impl FileFlags {
+    /// Values for inputs.
+    pub fn inputs(&self) -> &InputFlags {
+        &self.inputs
+    }
+}
+
+/// Flags of `claw workflow check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckFlags {
+    /// What is checked.
+    #[command(flatten)]
+    pub source: FileFlags,
+    /// How problems are printed
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output_format: Format,
+}
+
+/// Flags of `claw workflow graph`.
+#[derive(Args, Clone, Debug)]
+pub struct GraphFlags {
+    /// What is drawn.
+    #[command(flatten)]
+    pub source: FileFlags,
+    /// The form
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub format: GraphForm,
+}
+
+/// `claw runs …`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RunsCommand {
+    /// List the runs of this project, newest first
+    List(ModelsFlags),
+    /// Show one run, or one step of it
+    Show(ShowFlags),
+}
+
+/// Flags of `claw runs show`.
+#[derive(Args, Clone, Debug)]
+pub struct ShowFlags {
+    /// The run: its id, a beginning of it, or `latest`
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// A step of it, such as `explore=security`
+    #[arg(value_name = "STEP")]
+    pub step: Option<String>,
+    #[command(flatten)]
+    pub(super) rest: ModelsFlags,
+}
+
+impl ShowFlags {
+    /// Format and folder.
+    pub fn rest(&self) -> &ModelsFlags {
+        &self.rest
+    }
+}
+
+/// Flags of commands that print a list.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ModelsFlags {
+    /// How the list is printed
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output_format: Format,
+    /// Work in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// A value that holds nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("the value is empty")]
+struct Blank;
+
+/// A value of `--input` without a name.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not NAME=VALUE")]
+struct NoPair(String);
+
+/// A count below one.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a whole number from 1 up")]
+struct NoCount(String);
+
+fn not_blank(raw: &str) -> Result<String, Blank> {
+    if raw.trim().is_empty() { Err(Blank) } else { Ok(raw.to_owned()) }
+}
+
+fn mode(raw: &str) -> Result<Permission, claw_agents::permission::UnknownMode> {
+    raw.parse()
+}
+
+fn name_and_value(raw: &str) -> Result<(String, String), NoPair> {
+    match raw.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.to_owned())),
+        Some(_) | None => Err(NoPair(raw.to_owned())),
+    }
+}
+
+fn at_least_one(raw: &str) -> Result<usize, NoCount> {
+    raw.parse().ok().filter(|n| *n >= 1).ok_or_else(|| NoCount(raw.to_owned()))
+}
+
+fn turns(raw: &str) -> Result<u32, NoCount> {
+    raw.parse().ok().filter(|n| *n >= 1).ok_or_else(|| NoCount(raw.to_owned()))
+}

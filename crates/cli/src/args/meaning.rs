@@ -1,0 +1,124 @@
+//! From what was typed to what is meant: one command, or an early end.
+
+use super::grammar::{Cli, Format, ModelsFlags, RunFlags, RunsCommand, Sub, TalkFlags, WorkflowCommand};
+use super::misuse;
+use crate::error::ExpectedError;
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
+
+/// One command, ready to run.
+#[derive(Debug)]
+pub enum Command {
+    /// `claw run`.
+    Run(Box<RunFlags>),
+    /// `claw -p`.
+    Print(Box<PrintFlags>),
+    /// `claw workflow …`.
+    Workflow(WorkflowCommand),
+    /// `claw runs …`.
+    Runs(RunsCommand),
+    /// `claw models`.
+    Models(ModelsFlags),
+    /// `claw completions`.
+    Completions(Shell),
+}
+
+/// `claw -p` and `claw prompt`.
+#[derive(Clone, Debug)]
+pub struct PrintFlags {
+    /// The question; `None` = all of standard input.
+    pub text: Option<String>,
+    /// The rest.
+    pub talk: TalkFlags,
+}
+
+/// Shells that completions are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    /// bash
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
+}
+
+/// The program ends without a command.
+#[derive(Debug)]
+pub enum Early {
+    /// `--help`, `--version`: a text for standard output, exit 0.
+    Asked(String),
+    /// `claw` alone and commands without their subcommand: a text for standard error, exit 2.
+    Incomplete(String),
+    /// The arguments are wrong.
+    Wrong(ExpectedError),
+}
+
+/// Reads the arguments, the program's name first.
+pub fn parse<I, T>(args: I) -> Result<Command, Early>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let cli = Cli::try_parse_from(args).map_err(|error| misuse::explain(&error, &mut Cli::command()))?;
+    mean(cli)
+}
+
+fn mean(cli: Cli) -> Result<Command, Early> {
+    let Cli { print, talk, command } = cli;
+    match (command, print) {
+        (Some(sub), _) => mean_sub(sub),
+        (None, Some(text)) => ask(text, talk),
+        (None, None) => match misuse::first_flag(&talk) {
+            Some(flag) => Err(Early::Wrong(ExpectedError::Usage {
+                message: format!("{flag} needs a question"),
+                hint: Some("write `claw -p \"…\"` or name a command; see `claw --help`".to_owned()),
+            })),
+            None => Err(Early::Incomplete(Cli::command().render_help().to_string())),
+        },
+    }
+}
+
+fn mean_sub(sub: Sub) -> Result<Command, Early> {
+    Ok(match sub {
+        Sub::Run(flags) => {
+            partial_messages_fit(flags.include_partial_messages, flags.output_format)?;
+            Command::Run(flags)
+        }
+        Sub::Prompt { text, talk } => return ask(Some(text), talk),
+        Sub::Workflow(command) => Command::Workflow(command),
+        Sub::Runs(command) => Command::Runs(command),
+        Sub::Models(flags) => Command::Models(flags),
+        Sub::Completions { shell } => Command::Completions(shell),
+    })
+}
+
+fn ask(text: Option<String>, talk: TalkFlags) -> Result<Command, Early> {
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Early::Wrong(ExpectedError::EmptyPrompt));
+    }
+    partial_messages_fit(talk.include_partial_messages, talk.output_format.unwrap_or_default())?;
+    Ok(Command::Print(Box::new(PrintFlags { text, talk })))
+}
+
+fn partial_messages_fit(wanted: bool, format: Format) -> Result<(), Early> {
+    if wanted && format != Format::StreamJson {
+        return Err(Early::Wrong(ExpectedError::Usage {
+            message: "--include-partial-messages needs --output-format stream-json".to_owned(),
+            hint: None,
+        }));
+    }
+    Ok(())
+}
+
+/// The completion script of a shell.
+pub fn completions(shell: Shell) -> Vec<u8> {
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "claw", &mut script);
+    script
+}

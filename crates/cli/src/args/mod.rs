@@ -1,0 +1,15 @@
+//! What was typed, and what it means. The only room that knows clap.
+//!
+//! Reads no file, starts nothing: `--version`, `--help` and every usage error end here.
+
+mod grammar;
+mod meaning;
+mod misuse;
+#[cfg(test)]
+mod tests;
+
+pub use grammar::{
+    CheckFlags, Format, GraphFlags, GraphForm, InputFlags, ModelsFlags, RunFlags, RunsCommand, ShowFlags,
+    TalkFlags, WorkflowCommand,
+};
+pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};

@@ -1,0 +1,11 @@
+//! The commands, one file each.
+
+pub mod completions;
+pub mod models;
+mod plan_file;
+pub mod print;
+mod problems;
+pub mod run;
+pub mod runs;
+mod runtime;
+pub mod workflow;

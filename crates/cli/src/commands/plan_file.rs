@@ -1,0 +1,52 @@
+//! From a workflow file as named to its plan, or to all that is wrong with it.
+
+use super::problems;
+use crate::args::{Format, InputFlags};
+use crate::error::ExpectedError;
+use crate::services::{Setup, read_named};
+use crate::terminal::{Piped, piped_stdin};
+use claw_orchestrator::plan::InputArgs;
+use claw_orchestrator::plan::model::Plan;
+use std::path::Path;
+
+/// Reads file and inputs and makes the plan. Problems are told here.
+///
+/// # Errors
+/// A file that cannot be read, or problems.
+pub(super) fn load(
+    setup: &Setup,
+    file: &Path,
+    inputs: &InputFlags,
+    format: Format,
+) -> Result<Plan, ExpectedError> {
+    let source = read_named(file, &setup.path(file))?;
+    let args = input_args(setup, inputs)?;
+    match Plan::from_source(file, &source, &args, setup) {
+        Ok(plan) => {
+            problems::warn(&source, &plan.warnings);
+            Ok(plan)
+        }
+        Err(found) => Err(problems::tell(file, &source, &found, format)?),
+    }
+}
+
+/// The file first, then the flags: what is nearer to the hand wins.
+fn input_args(setup: &Setup, inputs: &InputFlags) -> Result<InputArgs, ExpectedError> {
+    let mut args = InputArgs::default();
+    if let Some(file) = &inputs.inputs {
+        let text = if file == Path::new("-") {
+            match piped_stdin(None)? {
+                Piped::Text(text) => text,
+                Piped::Nothing | Piped::Silent => String::new(),
+            }
+        } else {
+            read_named(file, &setup.path(file))?
+        };
+        args.file(&text)
+            .map_err(|error| ExpectedError::Inputs { path: file.clone(), message: error.to_string() })?;
+    }
+    for (id, text) in &inputs.input {
+        args.text(id.clone(), text.clone());
+    }
+    Ok(args)
+}

@@ -1,0 +1,9 @@
+//! `claw run FILE`: from the file to a plan, from the plan to a run, from the run to its result.
+
+mod begin;
+mod end;
+mod lines;
+mod watch;
+
+pub use begin::run;
+pub(super) use end::folder as folder_error;

@@ -1,0 +1,235 @@
+//! While a run goes: events to lines, the board to frames, signals to the run, questions to the person.
+
+use super::lines;
+use crate::args::{Format, RunFlags};
+use crate::commands::run::end;
+use crate::error::ExpectedError;
+use crate::signals::{Ending, Signals};
+use crate::terminal::{
+    BoardReader, Question, Screen, Stdout, TerminalSurroundings, ended, kind, stdout_is_broken, width,
+};
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::clock::Timestamp;
+use claw_kernel::tasks::TaskHandle;
+use claw_orchestrator::report::RunReport;
+use claw_orchestrator::report::board::Board;
+use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState};
+use claw_orchestrator::report::plain::PlainLines;
+use claw_orchestrator::run::{RunHandle, RunOrders};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Ten frames a second.
+const FRAME: Duration = Duration::from_millis(100);
+/// A reader of `stream-json` gets so long after the end to take what is queued.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How watching ended.
+pub(super) enum Watched {
+    /// The run is over.
+    Ended {
+        /// What it came to.
+        report: Box<Result<RunReport, ExpectedError>>,
+        /// What ended it from outside.
+        ending: Option<Ending>,
+        /// Where the last line goes.
+        out: Option<Arc<Stdout>>,
+    },
+    /// A second signal.
+    Killed(Ending),
+}
+
+/// All that looks at a run.
+pub(super) struct Watch {
+    screen: Screen,
+    reader: BoardReader,
+    plain: PlainLines,
+    began: Option<Timestamp>,
+    out: Option<Arc<Stdout>>,
+    partial: bool,
+    ending: Option<Ending>,
+    questions: Option<mpsc::Receiver<Question>>,
+    asking: Option<BoxFuture<'static, ()>>,
+}
+
+impl Watch {
+    /// `danger`: the mode, where it is dangerous.
+    pub(super) fn new(
+        flags: &RunFlags,
+        danger: Option<String>,
+        questions: Option<mpsc::Receiver<Question>>,
+    ) -> Self {
+        Self {
+            screen: Screen::new(kind(&TerminalSurroundings::of_process(flags.no_progress))),
+            reader: BoardReader::new(danger),
+            plain: PlainLines::default(),
+            began: None,
+            out: (flags.output_format == Format::StreamJson).then(|| Arc::new(Stdout::start())),
+            partial: flags.include_partial_messages,
+            ending: None,
+            questions,
+            asking: None,
+        }
+    }
+
+    /// Until the run is over, or a second signal ends the patience.
+    pub(super) async fn run(mut self, handle: RunHandle, signals: &mut Signals) -> Watched {
+        let mut events = handle.subscribe();
+        let writer = self.out.clone().map(|out| lines::write(out, handle.subscribe(), self.partial));
+        let board = Arc::clone(handle.board());
+        let orders = handle.orders();
+        let never = CancelToken::new();
+        let gone = self.out.as_ref().map_or(&never, |out| out.gone()).clone();
+        let mut ticks = interval(FRAME);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let report = handle.report();
+        tokio::pin!(report);
+        let report = loop {
+            let bars = self.screen.has_bars();
+            tokio::select! {
+                biased;
+                signal = signals.next() => match self.ending {
+                    Some(first) => return self.killed(first),
+                    None => self.stop(signal, &orders),
+                },
+                () = gone.cancelled(), if self.ending.is_none() => self.stop(Ending::Pipe, &orders),
+                report = &mut report => break report,
+                () = answered(&mut self.asking) => self.answered(),
+                Some(question) = next(&mut self.questions), if self.asking.is_none() => self.ask(question),
+                fault = self.screen.fault() => self.screen.line(fault),
+                event = events.recv() => self.heard(event, &board, &orders),
+                _ = ticks.tick(), if bars => self.draw(&board),
+            }
+        };
+        self.drain(&mut events, &board);
+        let report = report.map_err(|error| end::failed(&error));
+        let Self { screen, out, ending, .. } = self;
+        screen.finish();
+        finish_lines(writer).await;
+        Watched::Ended { report: Box::new(report), ending, out }
+    }
+
+    /// What is not printed by now is not waited for.
+    fn killed(self, first: Ending) -> Watched {
+        self.screen.finish();
+        Watched::Killed(first)
+    }
+
+    fn stop(&mut self, why: Ending, orders: &RunOrders) {
+        self.ending = Some(why);
+        // The question is void: whoever asked is being stopped.
+        if self.asking.take().is_some() {
+            self.screen.resume();
+        }
+        if why != Ending::Pipe {
+            self.screen.line("stopping; once more ends it at once");
+        }
+        orders.cancel();
+    }
+
+    fn ask(&mut self, question: Question) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.screen.suspend();
+        self.asking = Some(Box::pin(question.put()));
+    }
+
+    fn answered(&mut self) {
+        self.asking = None;
+        self.screen.resume();
+    }
+
+    fn draw(&mut self, board: &Board) {
+        let notice = self.ending.map(|_| "stopping");
+        self.reader.draw(board, notice, &mut self.screen);
+    }
+
+    fn heard(&mut self, event: Result<RunEvent, RecvError>, board: &Board, orders: &RunOrders) {
+        match event {
+            Ok(event) => self.show(&event, board),
+            Err(RecvError::Lagged(missed)) => {
+                self.screen.line(format!("note: {missed} events are not shown"))
+            }
+            Err(RecvError::Closed) => {}
+        }
+        if self.screen.is_unread() && self.ending.is_none() && stdout_is_broken() {
+            self.stop(Ending::Pipe, orders);
+        }
+    }
+
+    fn drain(&mut self, events: &mut broadcast::Receiver<RunEvent>, board: &Board) {
+        if self.asking.take().is_some() {
+            self.screen.resume();
+        }
+        loop {
+            match events.try_recv() {
+                Ok(event) => self.show(&event, board),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn show(&mut self, event: &RunEvent, board: &Board) {
+        let began = *self.began.get_or_insert(event.at);
+        let line = self.plain.line(event);
+        if !self.screen.has_bars() {
+            if let Some(line) = line {
+                let seconds = event.at.since(began).as_secs();
+                self.screen.line(format!("[{:02}:{:02}] {line}", seconds / 60, seconds % 60));
+            }
+            return;
+        }
+        match (&event.kind, &event.step) {
+            (RunEventKind::StepState(StepState::Ended { state, error }), Some(step)) => {
+                if let Some(row) = board.row(step) {
+                    self.screen.line(ended(&row, *state, error.as_deref(), width(), self.screen.has_color()));
+                }
+            }
+            (RunEventKind::StepState(StepState::Waiting(_)) | RunEventKind::Note(_), _) => {
+                if let Some(line) = line {
+                    self.screen.line(line);
+                }
+            }
+            (
+                RunEventKind::StepState(_)
+                | RunEventKind::RunStarted { .. }
+                | RunEventKind::RunEnded { .. }
+                | RunEventKind::AgentTurn { .. }
+                | RunEventKind::AgentTool { .. }
+                | RunEventKind::AgentUsage(_)
+                | RunEventKind::AgentText(_),
+                _,
+            ) => {}
+        }
+    }
+}
+
+async fn answered(asking: &mut Option<BoxFuture<'static, ()>>) {
+    match asking {
+        Some(asking) => asking.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next(questions: &mut Option<mpsc::Receiver<Question>>) -> Option<Question> {
+    match questions {
+        Some(questions) => questions.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The writer ends with the run; one that waits for a stuck reader is left.
+async fn finish_lines(writer: Option<TaskHandle<()>>) {
+    if let Some(writer) = writer {
+        let abort = writer.abort_handle();
+        if tokio::time::timeout(PATIENCE, writer).await.is_err() {
+            abort.abort();
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Errors at the top: what, where, what to do next, and the exit code of the process.
+
+use std::path::PathBuf;
+
+/// Exit codes of the program, as its users know them.
+pub mod exit {
+    /// It succeeded.
+    pub const OK: u8 = 0;
+    /// It failed.
+    pub const FAILED: u8 = 1;
+    /// The file or the arguments are wrong.
+    pub const USAGE: u8 = 2;
+    /// A budget or a limit ended it.
+    pub const LIMIT: u8 = 3;
+    /// It waits for a provider or a person.
+    pub const PAUSED: u8 = 4;
+    /// Another process holds the run.
+    pub const HELD: u8 = 6;
+    /// A fault of claw itself.
+    pub const FAULT: u8 = 70;
+    /// State cannot be read or written.
+    pub const STATE: u8 = 74;
+    /// SIGHUP.
+    pub const HANGUP: u8 = 129;
+    /// SIGINT.
+    pub const INTERRUPT: u8 = 130;
+    /// SIGPIPE.
+    pub const PIPE: u8 = 141;
+    /// SIGTERM.
+    pub const TERMINATE: u8 = 143;
+}
+
+/// An error that a user can do something about.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpectedError {
+    /// No command at all.
+    #[error("the command is empty")]
+    EmptyCommand,
+    /// A word that is no command.
+    #[error("unknown command `{}{word}`", group.as_ref().map(|group| format!("{group} ")).unwrap_or_default())]
+    UnknownCommand {
+        /// As typed.
+        word: String,
+        /// The command below which it was looked for.
+        group: Option<String>,
+        /// The nearest.
+        near: Option<String>,
+        /// All there are.
+        known: Vec<String>,
+    },
+    /// The arguments do not fit.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What would be right.
+        hint: Option<String>,
+    },
+    /// A question without words.
+    #[error("the question is empty")]
+    EmptyPrompt,
+    /// A name that is no tool.
+    #[error("unknown tool `{word}`")]
+    UnknownTool {
+        /// As typed.
+        word: String,
+        /// The nearest.
+        near: Option<String>,
+        /// All there are.
+        known: Vec<String>,
+    },
+    /// A mode that the environment names and nobody knows.
+    #[error("{variable}: {source}")]
+    ModeVariable {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with it.
+        source: claw_agents::permission::UnknownMode,
+    },
+    /// Full access for root.
+    #[error("danger-full-access as root changes anything on this machine")]
+    RootNeedsConsent,
+    /// A file or folder cannot be read.
+    #[error("cannot read {}: {}", path.display(), io_words(source))]
+    CannotRead {
+        /// Which.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+        /// A file beside it with a near name.
+        near: Option<String>,
+    },
+    /// Standard input cannot be read.
+    #[error("cannot read standard input: {0}")]
+    Stdin(std::io::Error),
+    /// Values for inputs that are none.
+    #[error("{}: {message}", path.display())]
+    Inputs {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// The workflow file has problems; they have been printed.
+    #[error("{} has {}", file.display(), if *count == 1 { "a problem".to_owned() } else { format!("{count} problems") })]
+    Problems {
+        /// The file.
+        file: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// No credentials, an unknown provider, a configuration that cannot work.
+    #[error("{0}")]
+    Provider(#[from] claw_providers::error::ProviderErrorKind),
+    /// No such run or step.
+    #[error("{message}")]
+    NotFound {
+        /// What was looked for.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A run could not be started or went down with its state.
+    #[error("{message}")]
+    Run {
+        /// What happened.
+        message: String,
+        /// Of the process.
+        code: u8,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// State cannot be read or written.
+    #[error("cannot write {}: {source}", path.display())]
+    CannotWrite {
+        /// Where.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A filter of `CLAW_LOG` that is none.
+    #[error("CLAW_LOG: `{filter}` is not a log filter")]
+    LogFilter {
+        /// As set.
+        filter: String,
+    },
+    /// The reader of standard output went away. Nothing is said.
+    #[error("nobody reads standard output")]
+    Pipe,
+    /// Standard output cannot be written.
+    #[error("cannot write standard output: {0}")]
+    Stdout(std::io::Error),
+    /// A large run was not wanted.
+    #[error("not started")]
+    Declined,
+    /// A fault of claw itself.
+    #[error("claw itself failed: {0}")]
+    Fault(String),
+}
+
+/// The system's words without its number.
+fn io_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+impl ExpectedError {
+    /// Of the process.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::EmptyCommand
+            | Self::UnknownCommand { .. }
+            | Self::Usage { .. }
+            | Self::EmptyPrompt
+            | Self::UnknownTool { .. }
+            | Self::ModeVariable { .. }
+            | Self::RootNeedsConsent
+            | Self::CannotRead { .. }
+            | Self::Stdin(_)
+            | Self::Inputs { .. }
+            | Self::Problems { .. }
+            | Self::Provider(_)
+            | Self::NotFound { .. }
+            | Self::LogFilter { .. }
+            | Self::Declined => exit::USAGE,
+            Self::Run { code, .. } => *code,
+            Self::CannotWrite { .. } | Self::Stdout(_) => exit::STATE,
+            Self::Pipe => exit::PIPE,
+            Self::Fault(_) => exit::FAULT,
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::EmptyCommand => Some("see `claw --help`; to ask a model: `claw -p \"…\"`".to_owned()),
+            Self::UnknownCommand { word, group, near, known } => {
+                Some(unknown_command_hint(word, group.as_deref(), near.as_deref(), known))
+            }
+            Self::Usage { hint, .. } | Self::Run { hint, .. } => hint.clone(),
+            Self::EmptyPrompt => {
+                Some("write the question behind -p, or pipe it: `claw -p < question.txt`".to_owned())
+            }
+            Self::UnknownTool { near, known, .. } => {
+                let near = near.as_ref().map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                Some(format!("{near}tools are {}", known.join(", ")))
+            }
+            Self::RootNeedsConsent => {
+                Some("add --allow-root, or set CLAW_ALLOW_ROOT=1 in a container".to_owned())
+            }
+            Self::CannotRead { near, .. } => near.as_ref().map(|near| format!("did you mean `{near}`?")),
+            Self::Provider(kind) => provider_hint(kind),
+            Self::NotFound { hint, .. } => Some(hint.clone()),
+            Self::LogFilter { .. } => {
+                Some("write a level (error, warn, info, debug, trace) or target=level, by comma".to_owned())
+            }
+            Self::Inputs { .. } => Some("write a table of names and values, as JSON or TOML".to_owned()),
+            Self::Problems { .. }
+            | Self::ModeVariable { .. }
+            | Self::Stdin(_)
+            | Self::CannotWrite { .. }
+            | Self::Pipe
+            | Self::Stdout(_)
+            | Self::Declined => None,
+            Self::Fault(_) => Some("set CLAW_LOG=debug and run it again: the log says more".to_owned()),
+        }
+    }
+
+    /// `error: …` and `hint: …`, each ended by a line feed; empty where nothing is to be said.
+    pub fn text(&self) -> String {
+        if matches!(self, Self::Pipe) {
+            return String::new();
+        }
+        let mut text = format!("error: {}\n", claw_kernel::visible::visible(&self.to_string()));
+        if let Some(hint) = self.hint() {
+            text.push_str(&format!("hint: {}\n", claw_kernel::visible::visible(&hint)));
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({ "error": self.to_string(), "hint": self.hint(), "exit_code": self.exit_code() })
+    }
+}
+
+fn unknown_command_hint(word: &str, group: Option<&str>, near: Option<&str>, known: &[String]) -> String {
+    let prefix = group.map(|group| format!("{group} ")).unwrap_or_default();
+    if let Some(near) = near {
+        return format!("did you mean `claw {prefix}{near}`?");
+    }
+    let list = format!("commands are {}", known.join(", "));
+    if group.is_none() && word.contains(' ') {
+        return format!("to ask a model: `claw -p \"…\"`; {list}");
+    }
+    list
+}
+
+fn provider_hint(kind: &claw_providers::error::ProviderErrorKind) -> Option<String> {
+    use claw_providers::error::ProviderErrorKind as Kind;
+    match kind {
+        Kind::MissingCredentials { .. } => {
+            Some("a local server needs no key: set OPENAI_BASE_URL to its address".to_owned())
+        }
+        Kind::UnknownProvider { .. } => Some("`claw models` lists providers and models".to_owned()),
+        Kind::Status { .. }
+        | Kind::Connect { .. }
+        | Kind::Broken { .. }
+        | Kind::Stalled { .. }
+        | Kind::Exhausted { .. }
+        | Kind::WaitTooLong { .. }
+        | Kind::Cancelled
+        | Kind::Config(_) => None,
+    }
+}

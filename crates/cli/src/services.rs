@@ -1,0 +1,259 @@
+//! What a command works with, made once: folder, environment, providers, tools, agents.
+//!
+//! The only room that reads the environment. Nothing is written before a run or a conversation starts.
+
+use crate::error::ExpectedError;
+use claw_agents::definition::AgentDefinition;
+use claw_agents::permission::{Asker, Permission, Reach};
+use claw_agents::roles::Catalog;
+use claw_agents::services::{AgentServices, Sandboxes};
+use claw_agents::system_prompt::load_memory;
+use claw_kernel::durable::LogWriter;
+use claw_kernel::near::nearest;
+use claw_kernel::redact::Redactor;
+use claw_orchestrator::plan::surroundings::{ModelProblem, Surroundings};
+use claw_providers::client::Providers;
+use claw_providers::config::{ProfilesTable, ProvidersConfig};
+use claw_providers::error::ProviderErrorKind;
+use claw_tools::registry::Registry;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Endings of variables that hold secrets.
+const SECRET_ENDINGS: [&str; 3] = ["_API_KEY", "_AUTH_TOKEN", "_SECRET_KEY"];
+
+/// What the environment says, checked.
+#[derive(Debug)]
+pub struct Setup {
+    /// The working folder, absolute.
+    pub cwd: PathBuf,
+    /// Providers, models, aliases.
+    pub config: ProvidersConfig,
+    catalog: Catalog,
+    moved: bool,
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn set(name: &str) -> Option<String> {
+    env(name).filter(|value| !value.trim().is_empty())
+}
+
+/// The user's home.
+fn home() -> PathBuf {
+    set("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
+}
+
+/// Where the user's settings and sessions lie.
+pub fn config_home() -> PathBuf {
+    set("CLAW_CONFIG_HOME").map_or_else(|| home().join(".claw"), PathBuf::from)
+}
+
+/// Where claw keeps what is no setting and belongs to no project.
+pub fn state_folder() -> PathBuf {
+    set("XDG_STATE_HOME").map_or_else(|| home().join(".local/state"), PathBuf::from).join("claw")
+}
+
+/// Where the user moved the runs to.
+pub fn moved_runs() -> Option<PathBuf> {
+    set("CLAWD_AGENT_STORE").map(PathBuf::from)
+}
+
+/// Values of variables that hold keys.
+pub fn known_secrets() -> Vec<String> {
+    let is_secret = |name: &str| SECRET_ENDINGS.iter().any(|ending| name.to_uppercase().ends_with(ending));
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| is_secret(name))
+        .map(|(_, value)| value.trim().to_owned())
+        .collect()
+}
+
+impl Setup {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// The folder does not exist, or a variable has a value that it cannot have.
+    pub fn read(cwd: Option<&Path>) -> Result<Self, ExpectedError> {
+        let moved = cwd.is_some();
+        let wanted = cwd.unwrap_or_else(|| Path::new("."));
+        let unreadable = |source| ExpectedError::CannotRead { path: wanted.to_owned(), source, near: None };
+        let cwd = wanted.canonicalize().map_err(unreadable)?;
+        if !cwd.is_dir() {
+            return Err(unreadable(std::io::ErrorKind::NotADirectory.into()));
+        }
+        let config = ProvidersConfig::from_env(&env, ProfilesTable::default())?;
+        Ok(Self { cwd, config, catalog: Catalog::builtin(), moved })
+    }
+
+    /// A file as the user named it; from another folder than the one claw was started in: its whole path.
+    pub fn named(&self, typed: &Path) -> PathBuf {
+        if self.moved { self.path(typed) } else { typed.to_owned() }
+    }
+
+    /// A path as typed, from the working folder.
+    pub fn path(&self, typed: &Path) -> PathBuf {
+        self.cwd.join(typed)
+    }
+
+    /// The mode: the flag, else the variable, else the default. Full access for root wants consent.
+    ///
+    /// # Errors
+    /// A variable that names no mode, or root without consent.
+    pub fn permission(
+        &self,
+        flag: Option<Permission>,
+        allow_root: bool,
+    ) -> Result<Permission, ExpectedError> {
+        const VARIABLE: &str = "CLAW_PERMISSION_MODE";
+        let mode = match (flag, set(VARIABLE)) {
+            (Some(mode), _) => mode,
+            (None, Some(name)) => {
+                name.parse().map_err(|source| ExpectedError::ModeVariable { variable: VARIABLE, source })?
+            }
+            (None, None) => Permission::WORKSPACE_WRITE,
+        };
+        let consent = allow_root || set("CLAW_ALLOW_ROOT").is_some_and(|value| value == "1");
+        if mode.reach == Reach::DangerFullAccess && rustix::process::geteuid().is_root() && !consent {
+            return Err(ExpectedError::RootNeedsConsent);
+        }
+        Ok(mode)
+    }
+
+    /// Whether a model can be asked: routed, with credentials.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check_model(&self, model: &str) -> Result<(), ExpectedError> {
+        self.config.route(model)?;
+        Ok(())
+    }
+
+    /// Canonical names of tools as typed.
+    ///
+    /// # Errors
+    /// A name that is no tool, or a rule.
+    pub fn tools(&self, typed: &[String]) -> Result<Vec<String>, ExpectedError> {
+        let registry = Registry::builtin();
+        let known = || registry.names().map(str::to_owned).collect::<Vec<_>>();
+        typed
+            .iter()
+            .map(|name| name.trim())
+            .filter(|name| !name.is_empty())
+            .map(|name| match registry.canonical(name) {
+                Some(canonical) => Ok(canonical.to_owned()),
+                None if name.contains('(') => Err(ExpectedError::Usage {
+                    message: format!("`{name}` is a rule; only names of tools are understood here"),
+                    hint: Some(format!("tools are {}", known().join(", "))),
+                }),
+                None => Err(ExpectedError::UnknownTool {
+                    word: name.to_owned(),
+                    near: registry.near(name).map(str::to_owned),
+                    known: known(),
+                }),
+            })
+            .collect()
+    }
+
+    /// Takes all known secrets out of texts.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(self.config.secrets().into_iter().chain(known_secrets()))
+    }
+
+    /// The services of agents. Within a runtime.
+    ///
+    /// # Errors
+    /// Providers or the writer of logs cannot be started.
+    pub fn agent_services(
+        &self,
+        asker: Arc<dyn Asker>,
+        logs: LogWriter,
+        protected: Vec<PathBuf>,
+    ) -> Result<AgentServices, ExpectedError> {
+        let providers = Providers::start(self.config.clone()).map_err(|error| error.kind)?;
+        Ok(AgentServices {
+            model: Arc::new(providers),
+            registry: Arc::new(Registry::builtin()),
+            redactor: Arc::new(self.redactor()),
+            logs,
+            asker,
+            sandboxes: Sandboxes::new(Vec::new(), false),
+            memory: load_memory(&self.cwd).text.into(),
+            protected,
+            shared: claw_agents::services::Shared::default(),
+        })
+    }
+
+    /// Starts the thread that writes journals and transcripts.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn logs(&self) -> Result<LogWriter, ExpectedError> {
+        LogWriter::start().map_err(|error| ExpectedError::Fault(format!("cannot start the journal: {error}")))
+    }
+}
+
+impl Surroundings for Setup {
+    fn agent(&self, name: &str) -> Option<Arc<AgentDefinition>> {
+        self.catalog.get(name).ok()
+    }
+
+    fn agent_names(&self) -> Vec<String> {
+        self.catalog.iter().map(|agent| agent.name.clone()).collect()
+    }
+
+    fn tool_names(&self) -> Vec<String> {
+        Registry::builtin().names().map(str::to_owned).collect()
+    }
+
+    fn canonical_tool(&self, name: &str) -> Option<String> {
+        Registry::builtin().canonical(name).map(str::to_owned)
+    }
+
+    fn read_text(&self, path: &Path) -> std::io::Result<String> {
+        std::fs::read_to_string(self.path(path))
+    }
+
+    fn default_commands(&self) -> usize {
+        2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
+
+    /// A file can be checked without credentials; a run wants them before it starts.
+    fn check_model(&self, model: &str) -> Result<(), ModelProblem> {
+        match self.config.route(model) {
+            Ok(_) | Err(ProviderErrorKind::MissingCredentials { .. }) => Ok(()),
+            Err(kind) => {
+                let error = ExpectedError::Provider(kind);
+                Err(ModelProblem { message: error.to_string(), help: error.hint() })
+            }
+        }
+    }
+}
+
+/// Reads a text file that the user named.
+///
+/// # Errors
+/// `CannotRead` with the near name of a neighbour.
+pub fn read_named(typed: &Path, path: &Path) -> Result<String, ExpectedError> {
+    let bytes = std::fs::read(path).map_err(|source| {
+        let near = (source.kind() == std::io::ErrorKind::NotFound).then(|| neighbour(typed, path)).flatten();
+        ExpectedError::CannotRead { path: typed.to_owned(), source, near }
+    })?;
+    String::from_utf8(bytes).map_err(|_| ExpectedError::CannotRead {
+        path: typed.to_owned(),
+        source: std::io::Error::other("it is not UTF-8 text"),
+        near: None,
+    })
+}
+
+/// A file beside the missing one whose name is near.
+fn neighbour(typed: &Path, path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let entries = path.parent()?.read_dir().ok()?;
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).take(1000).collect();
+    let near = nearest(name, names.iter().map(String::as_str))?;
+    Some(typed.with_file_name(near).display().to_string())
+}

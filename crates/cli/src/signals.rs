@@ -1,0 +1,64 @@
+//! Signals that end the program, as events.
+
+use crate::error::{ExpectedError, exit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// A wish to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// The terminal is gone.
+    Hangup,
+    /// Nobody reads standard output.
+    Pipe,
+}
+
+impl Ending {
+    /// Of the process.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => exit::INTERRUPT,
+            Self::Terminate => exit::TERMINATE,
+            Self::Hangup => exit::HANGUP,
+            Self::Pipe => exit::PIPE,
+        }
+    }
+}
+
+/// Listens from now on.
+#[derive(Debug)]
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Within a runtime.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn listen() -> Result<Self, ExpectedError> {
+        let on = |kind| {
+            signal(kind).map_err(|error| ExpectedError::Fault(format!("cannot listen to signals: {error}")))
+        };
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+            hangup: on(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one. Cancel-safe.
+    pub async fn next(&mut self) -> Ending {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => Ending::Interrupt,
+            Some(()) = self.terminate.recv() => Ending::Terminate,
+            Some(()) = self.hangup.recv() => Ending::Hangup,
+            else => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What a person sees while something runs: bars on a terminal, plain lines elsewhere, a table at the end.
+//!
+//! Lines are pure functions of a view; the screen only puts them on standard error. Knows nothing of how a run works.
+
+mod bars;
+mod board;
+mod detect;
+mod ended;
+pub mod figures;
+mod fit;
+mod frame;
+mod line;
+mod panics;
+mod question;
+mod screen;
+mod stdio;
+mod summary;
+mod view;
+
+pub use board::BoardReader;
+pub use detect::{Surroundings as TerminalSurroundings, kind};
+pub use ended::ended;
+pub use panics::install as install_panic_hook;
+pub use question::{Question, TerminalAsker, confirm};
+pub use screen::Screen;
+pub use stdio::{
+    Piped, Stdout, piped_stdin, say, somebody_to_ask, stderr_is_terminal, stdout_is_broken, width,
+    write_stdout,
+};
+pub use summary::summary;

@@ -1,0 +1,188 @@
+//! Questions of agents to the person at the terminal: one after another, each with its agent's name, default no.
+
+use super::stdio::{say, stdin_ready};
+use claw_agents::permission::{AskRequest, Asker, Reply};
+use claw_kernel::tasks;
+use claw_kernel::visible::{visible, visible_line};
+use futures_util::future::BoxFuture;
+use rustix::termios::{QueueSelector, tcflush};
+use std::collections::HashSet;
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+/// How often a waiting question looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// One question on its way to the screen.
+#[derive(Debug)]
+pub struct Question {
+    request: AskRequest,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// What a person can say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Once,
+    Session,
+    No(Option<String>),
+}
+
+/// Hands questions to the screen that owns the terminal.
+#[derive(Debug)]
+pub struct TerminalAsker {
+    door: mpsc::Sender<Question>,
+    /// What was allowed for this session: tool and subject, exactly.
+    allowed: Mutex<HashSet<(String, String)>>,
+}
+
+impl TerminalAsker {
+    /// The asker, and the end of the queue from which the screen takes questions.
+    pub fn new() -> (Self, mpsc::Receiver<Question>) {
+        let (door, questions) = mpsc::channel(1);
+        (Self { door, allowed: Mutex::default() }, questions)
+    }
+}
+
+impl Asker for TerminalAsker {
+    fn ask(&self, request: AskRequest) -> BoxFuture<'_, Reply> {
+        Box::pin(async move {
+            let key = (request.tool.clone(), request.subject.clone());
+            // Held while the person thinks: the next question waits, and profits from an answer for the session.
+            let mut allowed = self.allowed.lock().await;
+            if allowed.contains(&key) {
+                return Reply::Allow;
+            }
+            let (reply, answer) = oneshot::channel();
+            if self.door.send(Question { request, reply }).await.is_err() {
+                return Reply::Nobody;
+            }
+            match answer.await {
+                Ok(Answer::Once) => Reply::Allow,
+                Ok(Answer::Session) => {
+                    allowed.insert(key);
+                    Reply::Allow
+                }
+                Ok(Answer::No(message)) => Reply::Deny { message },
+                Err(_) => Reply::Nobody,
+            }
+        })
+    }
+}
+
+impl Question {
+    /// Asks and hands the answer on. Nothing else may write to the terminal until it is done. Ends early when the agent
+    /// no longer waits; dropping it leaves the question unanswered.
+    pub async fn put(mut self) {
+        let text = text(&self.request);
+        let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+        let unwanted = Arc::clone(&stop.0);
+        let answer = tokio::select! {
+            line = tasks::blocking("question", move || ask_line(&text, &unwanted)) => line.ok().flatten(),
+            () = self.reply.closed() => None,
+        };
+        if let Some(line) = answer {
+            // The agent may have been stopped at this very moment.
+            let _ = self.reply.send(read(&line));
+        }
+    }
+}
+
+/// Ends the reading thread when the question is dropped.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn text(request: &AskRequest) -> String {
+    format!(
+        "\n{} wants to use {}:\n  {}\n{}\nAllow it? [y] once, [s] for this session, [N] no, or write why not: ",
+        visible_line(&request.label),
+        visible_line(&request.tool),
+        visible(&request.subject).replace('\n', "\n  "),
+        visible_line(&request.why),
+    )
+}
+
+fn read(line: &str) -> Answer {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Answer::Once,
+        "s" | "session" => Answer::Session,
+        "" | "n" | "no" => Answer::No(None),
+        _ => Answer::No(Some(line.trim().to_owned())),
+    }
+}
+
+/// A yes-or-no question before anything runs. Default no.
+pub fn confirm(text: &str) -> bool {
+    let line = ask_line(&format!("{} [y/N] ", visible(text)), &AtomicBool::new(false));
+    line.is_some_and(|line| read(&line) == Answer::Once)
+}
+
+/// What was typed before the question stood there is no answer to it.
+fn ask_line(text: &str, unwanted: &AtomicBool) -> Option<String> {
+    // Where the terminal has no such queue, nothing was typed ahead.
+    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    say(text);
+    while !stdin_ready(LOOK) {
+        if unwanted.load(Ordering::Relaxed) {
+            return None;
+        }
+    }
+    let mut line = String::new();
+    match std::io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(subject: &str) -> AskRequest {
+        AskRequest {
+            agent: claw_kernel::ids::AgentId::fresh(),
+            label: "explore".into(),
+            tool: "bash".into(),
+            subject: subject.into(),
+            why: "it needs the network; mode in force: workspace-write".into(),
+        }
+    }
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        assert_eq!(read("Y\n"), Answer::Once);
+        assert_eq!(read("s\n"), Answer::Session);
+        assert_eq!(read("\n"), Answer::No(None));
+        assert_eq!(read("yess\n"), Answer::No(Some("yess".into())));
+        assert_eq!(read("use the cache instead\n"), Answer::No(Some("use the cache instead".into())));
+    }
+
+    #[test]
+    fn a_question_cannot_be_overdrawn() {
+        let shown = text(&request("curl x\u{1b}[2K\u{1b}[1A\r"));
+        assert!(!shown.contains(['\u{1b}', '\r']), "{shown:?}");
+        assert!(shown.contains("explore wants to use bash"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_for_the_session_answers_the_same_call_again() {
+        let (asker, mut questions) = TerminalAsker::new();
+        let asker = Arc::new(asker);
+        let first = Arc::clone(&asker);
+        let waiting = tasks::spawn("first", async move { first.ask(request("curl x")).await });
+        let question = questions.recv().await.unwrap();
+        question.reply.send(Answer::Session).unwrap();
+        assert_eq!(waiting.await, Ok(Reply::Allow));
+        assert_eq!(asker.ask(request("curl x")).await, Reply::Allow);
+        drop(questions);
+        assert_eq!(asker.ask(request("curl y")).await, Reply::Nobody);
+    }
+}

@@ -1,0 +1,179 @@
+//! The three streams of the process. Standard output carries the result and nothing else; a reader that goes away is
+//! an answer, never a panic.
+
+use crate::error::ExpectedError;
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::tasks::{self, TaskHandle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Bytes of standard input that a question may have.
+const LONGEST: u64 = 16 * 1024 * 1024;
+/// Texts that may wait for a slow reader.
+const QUEUE: usize = 256;
+
+/// Writes to standard error. `false`: nobody reads it any more.
+pub fn say(text: &str) -> bool {
+    let mut stderr = std::io::stderr().lock();
+    match stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()) {
+        Ok(()) => true,
+        Err(error) => error.kind() != ErrorKind::BrokenPipe,
+    }
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// `Pipe` where the reader went away, `Stdout` for anything else.
+pub fn write_stdout(text: impl AsRef<[u8]>) -> Result<(), ExpectedError> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => ExpectedError::Pipe,
+        _ => ExpectedError::Stdout(error),
+    })
+}
+
+/// Standard input is a terminal.
+pub fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Standard error is a terminal.
+pub fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// A person can be asked: standard input and standard error are terminals.
+pub fn somebody_to_ask() -> bool {
+    stdin_is_terminal() && stderr_is_terminal()
+}
+
+/// Columns for tables and errors on standard error; 80 where nobody tells.
+pub fn width() -> usize {
+    let told = console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
+    told.filter(|columns| *columns >= 20).unwrap_or(80)
+}
+
+/// Standard output is a pipe that nobody reads any more.
+pub fn stdout_is_broken() -> bool {
+    let stdout = std::io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
+    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => fds.iter().any(|fd| fd.revents().contains(PollFlags::ERR)),
+        Err(_) => false,
+    }
+}
+
+/// Standard input has something to read, or has ended, within this time.
+pub(super) fn stdin_ready(within: Duration) -> bool {
+    let stdin = std::io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let wait = Timespec {
+        tv_sec: i64::try_from(within.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: within.subsec_nanos().into(),
+    };
+    // A closed or strange descriptor is as good as an end.
+    poll(&mut fds, Some(&wait)).map_or(true, |ready| ready > 0)
+}
+
+/// What stands in a pipe at standard input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piped {
+    /// A terminal, or an end without a word.
+    Nothing,
+    /// Its whole text.
+    Text(String),
+    /// It is open and says nothing.
+    Silent,
+}
+
+/// Reads a pipe to its end if its first byte or its end comes within `wait`.
+///
+/// # Errors
+/// Where it cannot be read, is too long or is no text.
+pub fn piped_stdin(wait: Option<Duration>) -> Result<Piped, ExpectedError> {
+    if stdin_is_terminal() && wait.is_some() {
+        return Ok(Piped::Nothing);
+    }
+    if wait.is_some_and(|wait| !stdin_ready(wait)) {
+        return Ok(Piped::Silent);
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
+    match read {
+        Ok(_) if bytes.len() as u64 > LONGEST => {
+            Err(ExpectedError::Stdin(std::io::Error::other("more than 16 MiB")))
+        }
+        Ok(_) => {
+            let text = String::from_utf8(bytes)
+                .map_err(|_| ExpectedError::Stdin(std::io::Error::other("it is not UTF-8 text")))?;
+            Ok(if text.trim().is_empty() { Piped::Nothing } else { Piped::Text(text) })
+        }
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()) => {
+            Ok(Piped::Nothing)
+        }
+        Err(error) => Err(ExpectedError::Stdin(error)),
+    }
+}
+
+/// The reader of standard output went away, or it cannot be written.
+#[derive(Debug)]
+pub struct StdoutGone;
+
+/// Standard output for streams: a slow reader slows the writer, and never the runtime.
+#[derive(Debug)]
+pub struct Stdout {
+    lines: mpsc::Sender<Vec<u8>>,
+    gone: CancelToken,
+    writer: TaskHandle<Result<(), ExpectedError>>,
+}
+
+impl Stdout {
+    /// Starts the writer.
+    pub fn start() -> Self {
+        let (lines, mut queue) = mpsc::channel::<Vec<u8>>(QUEUE);
+        let gone = CancelToken::new();
+        let token = gone.clone();
+        let writer = tasks::spawn("stdout", async move {
+            let mut batch = Vec::new();
+            while queue.recv_many(&mut batch, QUEUE).await > 0 {
+                let bytes = batch.concat();
+                batch.clear();
+                let written = tasks::blocking("stdout", move || write_stdout(bytes)).await;
+                let result = written.unwrap_or_else(|failed| Err(ExpectedError::Fault(failed.to_string())));
+                if result.is_err() {
+                    token.cancel();
+                    return result;
+                }
+            }
+            Ok(())
+        });
+        Self { lines, gone, writer }
+    }
+
+    /// Queues one line; a line feed is added.
+    ///
+    /// # Errors
+    /// Nobody reads any more.
+    pub async fn line(&self, text: String) -> Result<(), StdoutGone> {
+        let mut bytes = text.into_bytes();
+        bytes.push(b'\n');
+        self.lines.send(bytes).await.map_err(|_| StdoutGone)
+    }
+
+    /// Cancelled as soon as nobody reads any more.
+    pub fn gone(&self) -> &CancelToken {
+        &self.gone
+    }
+
+    /// Waits until all is written.
+    ///
+    /// # Errors
+    /// As `write_stdout`.
+    pub async fn close(self) -> Result<(), ExpectedError> {
+        drop(self.lines);
+        self.writer.await.unwrap_or_else(|failed| Err(ExpectedError::Fault(failed.to_string())))
+    }
+}

@@ -1,0 +1,138 @@
+//! The static part of a step's content key: what stands in the file or the agent's definition, and nothing that only
+//! says when, how often or how it looks.
+
+use super::model::{AgentWork, CommandLine, CommandWork, MergeStrategy, MergeWork, OutputSpec, Work};
+use crate::expr::Template;
+use claw_agents::definition::{AgentDefinition, ToolSet};
+use claw_agents::permission::Permission;
+use claw_kernel::digest::Digest;
+use claw_providers::request::Effort;
+
+/// Counted up when the meaning of a key changes.
+const VERSION: &str = "claw-key-1";
+
+/// Parts, each with its name, so that no two nodes meet by accident.
+#[derive(Default)]
+struct Parts(Vec<String>);
+
+impl Parts {
+    fn put(&mut self, name: &str, value: impl Into<String>) {
+        self.0.push(name.to_owned());
+        self.0.push(value.into());
+    }
+
+    fn list<'t>(&mut self, name: &str, values: impl IntoIterator<Item = &'t str>) {
+        self.0.push(format!("{name}["));
+        self.0.extend(values.into_iter().map(str::to_owned));
+        self.0.push("]".to_owned());
+    }
+
+    fn template(&mut self, name: &str, template: Option<&Template>) {
+        if let Some(template) = template {
+            self.put(name, template.source());
+        }
+    }
+
+    fn permission(&mut self, permission: Option<Permission>) {
+        if let Some(permission) = permission {
+            self.put("permission", permission.to_string());
+        }
+    }
+}
+
+/// Digest over kind, agent, texts as written, tools, permission and output.
+pub(super) fn static_key(work: &Work, output: &OutputSpec) -> Digest {
+    let mut parts = Parts(vec![VERSION.to_owned()]);
+    match work {
+        Work::Agent(agent) => {
+            parts.put("kind", "agent");
+            agent_parts(&mut parts, agent);
+        }
+        Work::Command(command) => command_parts(&mut parts, command),
+        Work::Set { value } => {
+            parts.put("kind", "set");
+            parts.put("value", value.source());
+        }
+        Work::Merge(merge) => merge_parts(&mut parts, merge),
+    }
+    match output {
+        OutputSpec::Text => parts.put("output", "text"),
+        OutputSpec::Json => parts.put("output", "json"),
+        OutputSpec::Schema(schema) => parts.put("schema", schema.to_string()),
+    }
+    Digest::of_parts(parts.0)
+}
+
+fn agent_parts(parts: &mut Parts, agent: &AgentWork) {
+    definition_parts(parts, &agent.definition);
+    parts.put("prompt", agent.prompt.source());
+    parts.template("system_append", agent.system_append.as_ref());
+    parts.list("models", agent.models.iter().map(String::as_str));
+    if let Some(effort) = agent.effort {
+        parts.put(
+            "effort",
+            match effort {
+                Effort::Low => "low",
+                Effort::Medium => "medium",
+                Effort::High => "high",
+            },
+        );
+    }
+    if let Some(tools) = &agent.tools {
+        parts.list("tools", tools.iter().map(String::as_str));
+    }
+    parts.list("deny_tools", agent.deny_tools.iter().map(String::as_str));
+    parts.permission(agent.permission);
+    parts.list("attach", agent.attach.iter().map(Template::source));
+}
+
+fn definition_parts(parts: &mut Parts, definition: &AgentDefinition) {
+    parts.put("agent", definition.name.to_lowercase());
+    // A built-in counts its revisions; of others all that they say counts.
+    if definition.revision > 0 {
+        return parts.put("revision", definition.revision.to_string());
+    }
+    parts.put("agent_prompt", definition.prompt.as_str());
+    match &definition.tools {
+        ToolSet::All => parts.put("agent_tools", "all"),
+        ToolSet::Only(tools) => parts.list("agent_tools", tools.iter().map(String::as_str)),
+    }
+    parts.list("agent_deny_tools", definition.deny_tools.iter().map(String::as_str));
+    parts.permission(definition.permission);
+}
+
+fn command_parts(parts: &mut Parts, command: &CommandWork) {
+    parts.put("kind", "command");
+    match &command.run {
+        CommandLine::Argv(argv) => parts.list("argv", argv.iter().map(Template::source)),
+        CommandLine::Shell(text) => parts.put("shell", text.as_str()),
+    }
+    parts.template("cwd", command.cwd.as_ref());
+    for (name, value) in &command.env {
+        parts.put(&format!("env {name}"), value.source());
+    }
+    parts.template("stdin", command.stdin.as_ref());
+    parts.put("ok_exit", format!("{:?}", command.ok_exit));
+    parts.put("parse", format!("{:?}", command.parse));
+    parts.permission(command.permission);
+}
+
+fn merge_parts(parts: &mut Parts, merge: &MergeWork) {
+    parts.put("kind", "merge");
+    parts.list("from", merge.from.iter().map(|expr| expr.source()));
+    match &merge.strategy {
+        MergeStrategy::List => parts.put("strategy", "list"),
+        MergeStrategy::Concat => parts.put("strategy", "concat"),
+        MergeStrategy::Dedupe { key, prefer } => {
+            parts.put("strategy", "dedupe");
+            parts.put("key", key.source());
+            parts.put("prefer", prefer.as_ref().map_or("", |expr| expr.source()));
+        }
+        MergeStrategy::Agent { agent, window } => {
+            parts.put("strategy", "agent");
+            parts.put("window", window.to_string());
+            agent_parts(parts, agent);
+        }
+    }
+    parts.template("write", merge.write.as_ref());
+}

@@ -1,0 +1,40 @@
+//! What a plan needs to know beside the file, as a trait: so the plan stays a pure function.
+
+use claw_agents::definition::AgentDefinition;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A model that cannot be used, in words for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelProblem {
+    /// What is wrong, a fragment.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// Agents, tools, files and models, read before the plan is made.
+pub trait Surroundings {
+    /// An agent by name, compared without case. The file's own agents are not asked for here.
+    fn agent(&self, name: &str) -> Option<Arc<AgentDefinition>>;
+    /// For near names.
+    fn agent_names(&self) -> Vec<String>;
+    /// Canonical names.
+    fn tool_names(&self) -> Vec<String>;
+    /// `Read` → `read_file`.
+    fn canonical_tool(&self, name: &str) -> Option<String>;
+    /// A prompt or a schema beside the workflow file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn read_text(&self, path: &Path) -> io::Result<String>;
+    /// `limits.commands` where the file says nothing: 2 × cores.
+    fn default_commands(&self) -> usize;
+    /// Whether a model, alias or `provider/model` can be used at all.
+    ///
+    /// # Errors
+    /// Where it cannot.
+    fn check_model(&self, model: &str) -> Result<(), ModelProblem>;
+}

@@ -1,0 +1,37 @@
+//! Large graphs, and the example with everything in it.
+
+use super::fixture::{HEAD, plan_of, said};
+use crate::plan::InputArgs;
+use std::fmt::Write;
+
+#[test]
+fn the_large_example_parses_and_only_names_what_comes_later() {
+    let problems = plan_of(include_str!("review_and_fix.toml"), &InputArgs::default()).unwrap_err();
+    insta::assert_snapshot!(said(&problems));
+}
+
+fn chain(count: usize, cyclic: bool) -> String {
+    let mut text = format!("{HEAD}[limits]\nagents = 1000000\n");
+    for at in 0..count {
+        let needs = match (at, cyclic) {
+            (0, true) => format!("needs = ['n{}']\n", count - 1),
+            (0, false) => String::new(),
+            _ => format!("needs = ['n{}']\n", at - 1),
+        };
+        let _ = write!(text, "[node.n{at}]\nprompt = 'p'\n{needs}");
+    }
+    text
+}
+
+#[test]
+fn a_chain_of_twenty_thousand_needs_no_stack() {
+    let (good, cyclic) = std::thread::Builder::new()
+        .stack_size(512 * 1024)
+        .spawn(|| (plan_of(&chain(20_000, false), &InputArgs::default()), plan_of(&chain(20_000, true), &InputArgs::default())))
+        .unwrap()
+        .join()
+        .unwrap();
+    assert_eq!(good.unwrap().nodes[0].critical_path, 20_000);
+    let problems = cyclic.unwrap_err();
+    assert!(problems.len() == 1 && problems[0].message.contains("… 19961 more …"), "{}", said(&problems));
+}

@@ -1,0 +1,98 @@
+//! Surroundings without a machine.
+
+use crate::plan::InputArgs;
+use crate::plan::model::Plan;
+use crate::plan::surroundings::{ModelProblem, Surroundings};
+use crate::workflow::problem::Problem;
+use claw_agents::definition::{AgentDefinition, ToolSet};
+use claw_agents::permission::Permission;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A few agents, tools, files.
+pub struct Fake;
+
+fn agent(name: &str, tools: ToolSet, permission: Option<Permission>) -> AgentDefinition {
+    AgentDefinition {
+        name: name.into(),
+        description: String::new(),
+        revision: 1,
+        prompt: String::new(),
+        tools,
+        deny_tools: Vec::new(),
+        models: Vec::new(),
+        permission,
+        max_turns: None,
+    }
+}
+
+const TOOLS: [&str; 5] = ["bash", "read_file", "write_file", "edit_file", "grep_search"];
+
+impl Surroundings for Fake {
+    fn agent(&self, name: &str) -> Option<Arc<AgentDefinition>> {
+        let reading = ToolSet::Only(vec!["read_file".into(), "grep_search".into()]);
+        Some(Arc::new(match name.to_lowercase().as_str() {
+            "explore" => agent("Explore", reading, Some(Permission::READ_ONLY)),
+            "plan" => agent("Plan", reading, Some(Permission::READ_ONLY)),
+            "verification" => agent("Verification", ToolSet::All, None),
+            "general-purpose" => agent("general-purpose", ToolSet::All, None),
+            _ => return None,
+        }))
+    }
+
+    fn agent_names(&self) -> Vec<String> {
+        ["Explore", "Plan", "Verification", "general-purpose"].map(str::to_owned).to_vec()
+    }
+
+    fn tool_names(&self) -> Vec<String> {
+        TOOLS.map(str::to_owned).to_vec()
+    }
+
+    fn canonical_tool(&self, name: &str) -> Option<String> {
+        let name = if name == "Read" { "read_file" } else { name };
+        TOOLS.contains(&name).then(|| name.to_owned())
+    }
+
+    fn read_text(&self, path: &Path) -> io::Result<String> {
+        match path.to_str() {
+            Some("dir/good.md") => Ok("Look at {{ inputs.base }}.\nThen at {{ nobody }}.\n".into()),
+            Some("dir/prompt.md") => Ok("Look.".into()),
+            Some("dir/schema.json") => Ok(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#.into()),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        }
+    }
+
+    fn default_commands(&self) -> usize {
+        4
+    }
+
+    fn check_model(&self, model: &str) -> Result<(), ModelProblem> {
+        if model.contains("nomodel") {
+            let message = format!("there is no model `{model}`");
+            return Err(ModelProblem { message, help: Some("see `claw models`".into()) });
+        }
+        Ok(())
+    }
+}
+
+/// The head that every file needs.
+pub const HEAD: &str = "schema = 1\n[workflow]\nname = \"t\"\n";
+
+/// A plan of a whole text.
+pub fn plan_of(text: &str, args: &InputArgs) -> Result<Plan, Vec<Problem>> {
+    Plan::from_source(Path::new("dir/t.toml"), text, args, &Fake)
+}
+
+/// A plan of some nodes that must be good.
+pub fn good(nodes: &str) -> Plan {
+    match plan_of(&format!("{HEAD}{nodes}"), &InputArgs::default()) {
+        Ok(plan) => plan,
+        Err(problems) => panic!("{}", said(&problems)),
+    }
+}
+
+/// Problems as a terminal shows them.
+pub fn said(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
+}

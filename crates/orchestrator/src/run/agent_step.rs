@@ -1,0 +1,330 @@
+//! One attempt of an agent: started, listened to, bounded in time, its end reported, its picture on disk.
+
+use super::hands::Hands;
+use super::picture::Picture;
+use crate::addr::StepAddr;
+use crate::journal::record::Entry;
+use crate::plan::model::{AgentWork, MergeStrategy, Node, OutputSpec, Work};
+use crate::report::event::{RunEventKind, StepState, ToolPhase, WaitingFor};
+use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedAgent, Settlement};
+use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
+use claw_agents::event::{AgentEvent, EventSink};
+use claw_agents::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use claw_agents::request::AgentRequest;
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::clock;
+use claw_kernel::digest::Digest;
+use claw_kernel::durable::{self, Mode, Sync};
+use claw_kernel::tasks;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Bytes of one attached file.
+const MOST_ATTACHED: usize = 256 * 1024;
+
+/// Where an attempt reports its outcome, once.
+pub(super) type Report = oneshot::Sender<(Outcome, oneshot::Sender<Settlement>)>;
+
+/// An attempt whose task died without a word.
+pub(super) fn died() -> Outcome {
+    let failure = Failure::new(FailureClass::Panic, "the step's task died");
+    Outcome { end: OutcomeEnd::Failed(failure), usage: None, denials: Vec::new() }
+}
+
+/// Runs it to its end and reports.
+pub(super) async fn run(
+    hands: &Arc<Hands>,
+    launch: &Launch,
+    prepared: &PreparedAgent,
+    token: CancelToken,
+    report: Report,
+) {
+    let node = &hands.plan.nodes[launch.node.at()];
+    let Some(work) = agent_work(node) else { return };
+    let mut picture = Picture::new(hands, launch, node);
+    let outcome = match begin(hands, launch, prepared, work).await {
+        Ok(request) => {
+            picture.agent(&request, work);
+            picture.started(Some(&request.prompt));
+            converse(hands, launch, node, request, token).await
+        }
+        Err(error) => Err(Failure::new(FailureClass::Tool, error.to_string())),
+    };
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(failure) => AgentEnded { agent: None, end: OutcomeEnd::Failed(failure) },
+    };
+    let end = super::artifacts::check(hands, launch, outcome.end, &mut picture).await;
+    picture.ended(outcome.agent.as_ref(), &end);
+    let (usage, denials) = outcome.agent.map_or((None, Vec::new()), |agent| (Some(agent.usage), agent.denials));
+    let (settle, settled) = oneshot::channel();
+    // The receiver lives as long as the run.
+    let _ = report.send((Outcome { end, usage, denials }, settle));
+    if let Ok(settlement) = settled.await {
+        picture.settled(&settlement);
+    }
+}
+
+fn agent_work(node: &Node) -> Option<&AgentWork> {
+    match &node.work {
+        Work::Agent(work) => Some(work),
+        Work::Merge(merge) => match &merge.strategy {
+            MergeStrategy::Agent { agent, .. } => Some(agent),
+            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => None,
+        },
+        Work::Command(_) | Work::Set { .. } => None,
+    }
+}
+
+/// The folder, the transcript that it goes on from, the request.
+async fn begin(
+    hands: &Arc<Hands>,
+    launch: &Launch,
+    prepared: &PreparedAgent,
+    work: &AgentWork,
+) -> io::Result<AgentRequest> {
+    let node = &hands.plan.nodes[launch.node.at()];
+    let folder = hands.run.node(&launch.addr, launch.attempt);
+    durable::private_dir(&folder)?;
+    let transcript = hands.run.transcript(&launch.addr, launch.attempt);
+    if let Some(earlier) = prepared.goes_on_from {
+        go_on_from(&hands.run.transcript(&launch.addr, earlier), &transcript)?;
+    }
+    let options = &hands.options;
+    let permission = [work.definition.permission, work.permission]
+        .into_iter()
+        .flatten()
+        .fold(options.permission, claw_agents::permission::Permission::intersect);
+    let models = match &options.model {
+        Some(model) => vec![model.clone()],
+        None if work.models.is_empty() => work.definition.models.clone(),
+        None => work.models.clone(),
+    };
+    let mut prompt = prepared.prompt.clone();
+    for path in &prepared.attach {
+        attach(&mut prompt, &options.workspace, path)?;
+    }
+    Ok(AgentRequest {
+        id: prepared.id.clone(),
+        label: launch.label.clone(),
+        definition: Arc::clone(&work.definition),
+        prompt,
+        system_append: prepared.system_append.clone(),
+        models,
+        effort: work.effort,
+        tools: work.tools.clone(),
+        deny_tools: work.deny_tools.clone(),
+        permission,
+        max_turns: Some(work.max_turns),
+        output_schema: match &node.output {
+            OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
+            OutputSpec::Text | OutputSpec::Json => None,
+        },
+        workspace: options.workspace.clone(),
+        readable: prepared.readable.clone(),
+        transcript,
+        spill: folder.join("spill"),
+        idle_timeout: node.idle_timeout,
+        effects: Arc::new(Effects { hands: Arc::clone(hands), addr: launch.addr.clone(), attempt: launch.attempt }),
+    })
+}
+
+/// The new attempt has a transcript of its own that begins with the whole turns of the earlier one.
+fn go_on_from(earlier: &Path, transcript: &Path) -> io::Result<()> {
+    match std::fs::read(earlier) {
+        Ok(bytes) => durable::replace(transcript, &bytes, Mode::Private, Sync::No),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn attach(prompt: &mut String, workspace: &Path, path: &str) -> io::Result<()> {
+    let full = workspace.join(path).canonicalize().map_err(|error| named(path, error))?;
+    if !full.starts_with(workspace.canonicalize()?) || !full.is_file() {
+        return Err(named(path, io::Error::other("not a file below the workspace")));
+    }
+    let text = std::fs::read_to_string(&full).map_err(|error| named(path, error))?;
+    let cut = text.floor_char_boundary(MOST_ATTACHED.min(text.len()));
+    prompt.push_str(&format!("\n\nFile {path}:\n{}", &text[..cut]));
+    if cut < text.len() {
+        prompt.push_str(&format!("\n[… {} bytes left out; read {path} for the rest …]", text.len() - cut));
+    }
+    Ok(())
+}
+
+fn named(path: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("attach {path}: {error}"))
+}
+
+struct AgentEnded {
+    agent: Option<AgentOutcome>,
+    end: OutcomeEnd,
+}
+
+async fn converse(
+    hands: &Arc<Hands>,
+    launch: &Launch,
+    node: &Node,
+    request: AgentRequest,
+    token: CancelToken,
+) -> Result<AgentEnded, Failure> {
+    let sink = Arc::new(Sink { hands: Arc::clone(hands), addr: launch.addr.clone(), attempt: launch.attempt });
+    let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
+    let orders = agent.orders();
+    let mut timed_out = false;
+    let outcome = agent.outcome();
+    tokio::pin!(outcome);
+    let outcome = tokio::select! {
+        outcome = &mut outcome => outcome,
+        () = tokio::time::sleep(node.timeout) => {
+            timed_out = true;
+            orders.cancel_because(format!("the step's time limit of {} s was reached", node.timeout.as_secs()));
+            outcome.await
+        }
+    };
+    let end = if timed_out && outcome.end == AgentEnd::Cancelled {
+        let text = format!("timed out after {} s (the step's `timeout`)", node.timeout.as_secs());
+        OutcomeEnd::Failed(Failure::new(FailureClass::Timeout, text))
+    } else {
+        end_of(&outcome, node, launch, hands)
+    };
+    Ok(AgentEnded { agent: Some(outcome), end })
+}
+
+fn end_of(outcome: &AgentOutcome, node: &Node, launch: &Launch, hands: &Hands) -> OutcomeEnd {
+    match &outcome.end {
+        AgentEnd::Cancelled => OutcomeEnd::Cancelled,
+        AgentEnd::Failed { class, message, retry_at, .. } => OutcomeEnd::Failed(Failure {
+            class: *class,
+            message: message.clone(),
+            retry_after: retry_at.map(|at| at.since(clock::now())),
+            retry_at: *retry_at,
+            effect: None,
+        }),
+        AgentEnd::Completed { text, output } => {
+            let value = match (&node.output, output) {
+                (OutputSpec::Schema(_), Some(value)) => value.clone(),
+                (OutputSpec::Json, _) => match serde_json::from_str(unfenced(text)) {
+                    Ok(value) => value,
+                    Err(error) => {
+                        let text = format!("the answer is not JSON: {error}");
+                        return OutcomeEnd::Failed(Failure::new(FailureClass::Schema, text));
+                    }
+                },
+                (OutputSpec::Text | OutputSpec::Schema(_), _) => Value::String(text.clone()),
+            };
+            let json = !value.is_string();
+            let file = Some(hands.run.output(&launch.addr, launch.attempt, json));
+            let value = Arc::new(value);
+            let kept = hands.keep(&launch.addr, launch.attempt, &value);
+            OutcomeEnd::Succeeded { value, kept, file, effect: None }
+        }
+    }
+}
+
+/// A document that a model put between code fences.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .and_then(|rest| rest.split_once('\n'))
+        .map_or(text, |(_, body)| body)
+}
+
+/// Intents and their ends go to the run's journal.
+struct Effects {
+    hands: Arc<Hands>,
+    addr: StepAddr,
+    attempt: u32,
+}
+
+impl Effects {
+    async fn write(&self, entry: Entry, wait: bool) -> Result<(), EffectLogFailed> {
+        let failed = |error: crate::journal::error::JournalError| EffectLogFailed(error.to_string());
+        let ticket =
+            self.hands.journal.record(Some(&self.addr), Some(self.attempt), entry).await.map_err(failed)?;
+        if wait {
+            ticket.done().await.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl EffectLog for Effects {
+    fn intent(&self, call: CallNo, tool: &str) -> BoxFuture<'_, Result<(), EffectLogFailed>> {
+        let entry = Entry::Intent { what: tool.to_owned(), call: Some(call.to_string()) };
+        Box::pin(self.write(entry, true))
+    }
+
+    fn done(&self, call: CallNo, result: Digest) -> BoxFuture<'_, Result<(), EffectLogFailed>> {
+        Box::pin(self.write(Entry::Done { digest: result, call: Some(call.to_string()) }, false))
+    }
+}
+
+/// News of the conversation become news of the run.
+struct Sink {
+    hands: Arc<Hands>,
+    addr: StepAddr,
+    attempt: u32,
+}
+
+impl Sink {
+    fn tell(&self, kind: RunEventKind) {
+        self.hands.bus.tell(Some(self.addr.clone()), Some(self.attempt), kind);
+    }
+
+    async fn hear(&self, event: AgentEvent) {
+        match event {
+            AgentEvent::TurnStarted { turn, model } => {
+                self.tell(RunEventKind::StepState(StepState::Running));
+                self.tell(RunEventKind::AgentTurn { turn, model });
+            }
+            AgentEvent::Alive | AgentEvent::Thinking(_) | AgentEvent::Withdrawn => {}
+            AgentEvent::Text(text) => self.tell(RunEventKind::AgentText(text.into())),
+            AgentEvent::Waiting { delay, why, error: _ } => {
+                self.tell(RunEventKind::StepState(StepState::Waiting(WaitingFor::Provider { delay, why })));
+            }
+            AgentEvent::FellBack { to, error } => {
+                self.tell(RunEventKind::Note(format!("goes on with model {to}: {error}")));
+            }
+            AgentEvent::Answered { usage, .. } => self.tell(RunEventKind::AgentUsage(usage)),
+            AgentEvent::ToolStarted { tool, subject, .. } => {
+                self.tell(RunEventKind::StepState(StepState::Running));
+                self.tell(RunEventKind::AgentTool { name: tool, subject, phase: ToolPhase::Started });
+            }
+            AgentEvent::Asking { .. } => {
+                self.tell(RunEventKind::StepState(StepState::Waiting(WaitingFor::Permission)));
+            }
+            AgentEvent::ToolEnded { tool, is_error, .. } => {
+                let phase = if is_error { ToolPhase::Failed } else { ToolPhase::Succeeded };
+                self.tell(RunEventKind::AgentTool { name: tool, subject: String::new(), phase });
+            }
+            AgentEvent::TurnKept { turn, bytes } => {
+                // A journal that fails ends the run at its next record that must be on disk.
+                let entry = Entry::Turn { turn, bytes };
+                let _ = self.hands.journal.record(Some(&self.addr), Some(self.attempt), entry).await;
+            }
+            AgentEvent::Note(text) => self.tell(RunEventKind::Note(text)),
+        }
+    }
+}
+
+impl EventSink for Sink {
+    fn send(&self, event: AgentEvent) -> BoxFuture<'_, ()> {
+        Box::pin(self.hear(event))
+    }
+}
+
+/// Reads and hashes a file off the runtime's threads.
+pub(super) async fn digest_of_file(path: PathBuf) -> io::Result<(u64, Digest)> {
+    tasks::blocking("artifact", move || {
+        let bytes = std::fs::read(&path)?;
+        Ok((bytes.len() as u64, Digest::of(&bytes)))
+    })
+    .await
+    .map_err(io::Error::other)?
+}

@@ -1,0 +1,205 @@
+//! One attempt of a command: run in the sandbox of the bash tool, its output read as the file says.
+
+use super::agent_step::Report;
+use super::hands::Hands;
+use super::picture::Picture;
+use crate::plan::model::{CommandOutput, CommandWork, Node, Work};
+use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedCommand, PreparedLine};
+use claw_agents::outcome::FailureClass;
+use claw_agents::permission::{Permission, Reach};
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::digest::Digest;
+use claw_kernel::durable::{self, Mode, Sync};
+use claw_tools::process::{self, End, Finished, Job};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Bytes of each stream that are kept: above it the output is no longer whole, and that is said.
+const KEEP: usize = 8 << 20;
+/// Characters of a stream in an error message.
+const IN_MESSAGE: usize = 600;
+
+/// Runs it to its end and reports.
+pub(super) async fn run(
+    hands: &Arc<Hands>,
+    launch: &Launch,
+    command: &PreparedCommand,
+    token: CancelToken,
+    report: Report,
+) {
+    let node = &hands.plan.nodes[launch.node.at()];
+    let Work::Command(work) = &node.work else { return };
+    let mut picture = Picture::new(hands, launch, node);
+    picture.started(None);
+    let end = match execute(hands, launch, command, work, node, &token).await {
+        Ok(finished) => {
+            keep_streams(hands, launch, &finished);
+            end_of(&finished, work, node, hands, launch)
+        }
+        Err(failure) => OutcomeEnd::Failed(failure),
+    };
+    let end = super::artifacts::check(hands, launch, end, &mut picture).await;
+    picture.ended(None, &end);
+    let (settle, settled) = oneshot::channel();
+    // The receiver lives as long as the run.
+    let _ = report.send((Outcome { end, usage: None, denials: Vec::new() }, settle));
+    if let Ok(settlement) = settled.await {
+        picture.settled(&settlement);
+    }
+}
+
+async fn execute(
+    hands: &Arc<Hands>,
+    launch: &Launch,
+    command: &PreparedCommand,
+    work: &CommandWork,
+    node: &Node,
+    token: &CancelToken,
+) -> Result<Finished, Failure> {
+    let broken = |text: String| Failure::new(FailureClass::Tool, text);
+    let options = &hands.options;
+    let permission = work.permission.map_or(options.permission, |own| options.permission.intersect(own));
+    let policy = hands.agents.sandboxes.policy(permission.reach, &options.workspace, &hands.agents.protected);
+    allowed(permission, policy.status().is_walled())?;
+    let folder = options.workspace.join(command.cwd.as_deref().unwrap_or("."));
+    if !folder.is_dir() {
+        return Err(broken(format!("cwd {} is not a folder", folder.display())));
+    }
+    durable::private_dir(&hands.run.node(&launch.addr, launch.attempt)).map_err(|e| broken(e.to_string()))?;
+    let mut job = match &command.line {
+        PreparedLine::Shell(text) => Job::shell(text, folder, policy),
+        PreparedLine::Argv(argv) => {
+            let Some((program, arguments)) = argv.split_first() else {
+                return Err(broken("the command is empty".to_owned()));
+            };
+            Job::argv(program, arguments.iter().map(Into::into), folder, policy)
+        }
+    };
+    job.env = command.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    job.env.extend([
+        ("CLAW_RUN_ID".into(), hands.run.id().to_string().into()),
+        ("CLAW_STEP".into(), launch.addr.to_string().into()),
+        ("CLAW_STEP_ID".into(), launch.key.hex().into()),
+    ]);
+    job.stdin = command.stdin.clone().map(String::into_bytes);
+    job.time = Some(node.timeout);
+    job.keep = KEEP;
+    process::run(job, token).await.map_err(|error| match error {
+        claw_tools::error::ToolError::Cancelled => Failure::new(FailureClass::Cancelled, "cancelled"),
+        other => broken(other.to_string()),
+    })
+}
+
+/// In read-only a command runs only behind a wall that holds its writes.
+fn allowed(permission: Permission, walled: bool) -> Result<(), Failure> {
+    match permission.reach {
+        Reach::DangerFullAccess => Ok(()),
+        Reach::ReadOnly | Reach::WorkspaceWrite if walled => Ok(()),
+        Reach::ReadOnly | Reach::WorkspaceWrite => Err(Failure::new(
+            FailureClass::Denied,
+            "denied: the mode in force needs a sandbox for commands and there is none here; \
+             `--permission-mode danger-full-access` would run it without one",
+        )),
+    }
+}
+
+fn keep_streams(hands: &Hands, launch: &Launch, finished: &Finished) {
+    let streams = [
+        (hands.run.stdout(&launch.addr, launch.attempt), &finished.out),
+        (hands.run.stderr(&launch.addr, launch.attempt), &finished.err),
+    ];
+    for (path, kept) in streams {
+        if kept.total() == 0 {
+            continue;
+        }
+        let bytes = hands.agents.redactor.apply(&String::from_utf8_lossy(&kept.bytes())).into_owned();
+        if let Err(error) = durable::replace(&path, bytes.as_bytes(), Mode::Private, Sync::No) {
+            hands.bus.note(Some(&launch.addr), format!("cannot write {}: {error}", path.display()));
+        }
+    }
+}
+
+fn end_of(finished: &Finished, work: &CommandWork, node: &Node, hands: &Hands, launch: &Launch) -> OutcomeEnd {
+    let effect = Some(Digest::of(finished.out.bytes()));
+    let fail = |class, text: String| OutcomeEnd::Failed(Failure { effect, ..Failure::new(class, text) });
+    match finished.end {
+        End::Cancelled => OutcomeEnd::Cancelled,
+        End::TimedOut => {
+            let text = format!("timed out after {} s (the step's `timeout`)", node.timeout.as_secs());
+            fail(FailureClass::Timeout, text)
+        }
+        End::Signalled(signal) => fail(FailureClass::Exit, format!("ended by signal {signal}{}", tail(finished))),
+        End::Exited(code) if !work.ok_exit.contains(&code) => {
+            fail(FailureClass::Exit, format!("exit code {code}{}", tail(finished)))
+        }
+        End::Exited(_) => match parse(finished, work.parse) {
+            Ok(value) => {
+                let file: PathBuf = hands.run.stdout(&launch.addr, launch.attempt);
+                let file = (finished.out.total() > 0).then_some(file);
+                let value = Arc::new(redacted(hands, value));
+                let kept = hands.keep(&launch.addr, launch.attempt, &value);
+                OutcomeEnd::Succeeded { value, kept, file, effect }
+            }
+            Err(text) => fail(FailureClass::Schema, text.to_string()),
+        },
+    }
+}
+
+/// Secrets leave a text where it enters.
+fn redacted(hands: &Hands, value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(hands.agents.redactor.apply(&text).into_owned()),
+        Value::Array(items) => items.into_iter().map(|item| redacted(hands, item)).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, item)| (key, redacted(hands, item))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+fn tail(finished: &Finished) -> String {
+    let said = [&finished.err, &finished.out].into_iter().find(|kept| kept.total() > 0);
+    let text = said.map(|kept| kept.text(IN_MESSAGE)).unwrap_or_default();
+    let text = text.trim();
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+/// An output that is not what the file says.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("the output is longer than {KEEP} bytes")]
+    TooLong,
+    #[error("the output is not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("line {line} of the output is not JSON: {error}")]
+    Line { line: usize, error: serde_json::Error },
+}
+
+fn parse(finished: &Finished, how: CommandOutput) -> Result<Value, Unreadable> {
+    let missing = finished.out.missing() > 0;
+    if missing && how != CommandOutput::Text {
+        return Err(Unreadable::TooLong);
+    }
+    if missing {
+        return Ok(Value::String(finished.out.text(usize::MAX)));
+    }
+    let bytes = finished.out.bytes();
+    let text = String::from_utf8_lossy(&bytes);
+    match how {
+        CommandOutput::Text => {
+            let text = text.strip_suffix('\n').map_or(text.as_ref(), |text| text.strip_suffix('\r').unwrap_or(text));
+            Ok(Value::String(text.to_owned()))
+        }
+        CommandOutput::Json => Ok(serde_json::from_str(&text)?),
+        CommandOutput::Lines => Ok(text.lines().map(Value::from).collect()),
+        CommandOutput::Lines0 => Ok(text.split('\0').filter(|part| !part.is_empty()).map(Value::from).collect()),
+        CommandOutput::Jsonl => text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+            .map(|(at, line)| {
+                serde_json::from_str::<Value>(line).map_err(|error| Unreadable::Line { line: at + 1, error })
+            })
+            .collect(),
+    }
+}

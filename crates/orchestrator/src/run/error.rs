@@ -1,0 +1,32 @@
+//! Why a run could not start, or broke.
+
+use crate::journal::error::JournalError;
+use crate::rundir::RunDirError;
+use claw_kernel::supervise::SpawnFailed;
+use std::io;
+use std::path::PathBuf;
+
+/// A run that could not start, or that broke.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its folder: missing, held by another process, unreadable.
+    #[error(transparent)]
+    Folder(#[from] RunDirError),
+    /// Its journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file of its own cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Its scheduler could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnFailed),
+    /// Its scheduler died: a fault of claw.
+    #[error("the scheduler of the run stopped without a word")]
+    Crashed,
+}

@@ -1,0 +1,146 @@
+//! The hands of a run: start steps as supervised tasks, read items, write outputs. Decide nothing.
+
+use super::items;
+use super::start::RunOptions;
+use crate::addr::StepAddr;
+use crate::journal::record::{Entry, OutputRef};
+use crate::journal::store::JournalWriter;
+use crate::manifest;
+use crate::plan::model::{NodeIx, Plan};
+use crate::report::bus::EventBus;
+use crate::rundir::RunDir;
+use crate::scheduler::{Event, ItemsFailed, ItemsToRead, Launch, Outcome, Prepared, RunMsg, Settlement};
+use claw_agents::services::AgentServices;
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::durable::{self, Mode, Sync};
+use claw_kernel::tasks;
+use ractor::ActorRef;
+use serde_json::Value;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+
+/// What steps are carried out with.
+pub(crate) struct Hands {
+    pub plan: Arc<Plan>,
+    pub run: RunDir,
+    pub journal: Arc<JournalWriter>,
+    pub bus: Arc<EventBus>,
+    pub agents: Arc<AgentServices>,
+    pub options: RunOptions,
+    /// Empty when the last manifest of the run is written.
+    pub tracker: TaskTracker,
+    /// The kernel's boot id, for manifests.
+    pub boot_id: String,
+}
+
+impl Hands {
+    /// Starts an attempt. It reports exactly once, also when it panics.
+    pub fn start(self: &Arc<Self>, launch: Launch, token: CancelToken, run: ActorRef<RunMsg>) {
+        let hands = Arc::clone(self);
+        let (step, attempt) = (launch.step, launch.attempt);
+        let phase = self.plan.nodes[launch.node.at()].phase.clone();
+        self.bus.board().add(&launch.addr, launch.label.clone(), phase, u64::from(step.0));
+        let guard = self.tracker.token();
+        tasks::spawn("step", async move {
+            let _guard = guard;
+            let work = Arc::clone(&hands);
+            let (report, outcome) = oneshot::channel::<(Outcome, oneshot::Sender<Settlement>)>();
+            // The inner task may panic; this one tells of it.
+            let inner = tasks::spawn("attempt", async move {
+                match &launch.work {
+                    Prepared::Agent(agent) => super::agent_step::run(&work, &launch, agent, token, report).await,
+                    Prepared::Command(command) => {
+                        super::command_step::run(&work, &launch, command, token, report).await;
+                    }
+                }
+            });
+            let (outcome, settle) = match outcome.await {
+                Ok(reported) => reported,
+                Err(_) => (super::agent_step::died(), oneshot::channel().0),
+            };
+            // Where the run is over, nobody needs to hear of it: the journal could not be written.
+            let _ = run.cast(RunMsg::Finished { step, attempt, outcome, settle });
+            // Its last manifest.
+            let _ = inner.await;
+        });
+    }
+
+    /// Reads the items of a node.
+    pub fn read_items(self: &Arc<Self>, node: NodeIx, source: ItemsToRead, run: ActorRef<RunMsg>) {
+        let workspace = self.options.workspace.clone();
+        tasks::spawn("items", async move {
+            let read = tasks::blocking("items", move || items::read(&source, &workspace)).await;
+            let items = read.unwrap_or_else(|gone| Err(ItemsFailed { message: gone.to_string() }));
+            let _ = run.cast(RunMsg::Fact(Event::ItemsRead { node, items }));
+        });
+    }
+
+    /// Writes a value to a file below the run's folder. A failure is said: the value is in the journal's reach all the
+    /// same, or the record that names the file is not written.
+    pub fn write_output(&self, path: &str, value: &Value) {
+        let path = self.run.root().join(path);
+        let written = path
+            .parent()
+            .map_or(Ok(()), durable::private_dir)
+            .and_then(|()| durable::replace(&path, value.to_string().as_bytes(), Mode::Private, Sync::No));
+        if let Err(error) = written {
+            self.bus.note(None, format!("cannot write {}: {error}", path.display()));
+        }
+    }
+
+    /// Writes a step's output to a file of the workspace: below it, and nothing that governs.
+    pub fn write_file(&self, step: &StepAddr, path: &str, value: &Value) {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => format!("{other:#}\n"),
+        };
+        if let Err(error) = self.write_below(path, text.as_bytes()) {
+            self.bus.note(Some(step), format!("write {path}: {error}"));
+        }
+    }
+
+    fn write_below(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let workspace = self.options.workspace.canonicalize()?;
+        let policy = self.agents.sandboxes.policy(self.options.permission.reach, &workspace, &self.agents.protected);
+        let wanted = workspace.join(path);
+        let folder = wanted.parent().unwrap_or(&workspace);
+        let inside = |folder: &Path| folder.starts_with(&workspace);
+        // The nearest folder that is there: what a link leads out of the workspace is not made.
+        let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(&workspace).canonicalize()?;
+        if !inside(&there) || !policy.may_write(&wanted) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not writable in the mode in force"));
+        }
+        std::fs::create_dir_all(folder)?;
+        let target = wanted.canonicalize().unwrap_or_else(|_| wanted.clone());
+        if !inside(&target) || !policy.may_write(&target) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it leads out of the workspace"));
+        }
+        durable::replace(&target, bytes, Mode::Keep, Sync::No)
+    }
+
+    /// An output that is too long for a line of the journal goes to a file, which the record names.
+    /// Attempts have done so before they reported.
+    pub fn with_output_kept(&self, step: Option<&StepAddr>, attempt: Option<u32>, mut entry: Entry) -> Entry {
+        if let (Some(step), None, Entry::Ended(ended)) = (step, attempt, &mut entry)
+            && let Some(OutputRef::Inline(value)) = &ended.output
+        {
+            ended.output = Some(self.keep(step, 0, value));
+        }
+        entry
+    }
+
+    /// In the record where it is short, else in a file that is on disk when this returns.
+    pub fn keep(&self, step: &StepAddr, attempt: u32, value: &Arc<Value>) -> OutputRef {
+        match manifest::output::keep(&self.run, step, attempt, Arc::clone(value)) {
+            Ok(kept) => kept,
+            Err(error) => {
+                // It stays in the line: longer than it should be, and whole.
+                self.bus.note(Some(step), format!("cannot write its output to a file: {error}"));
+                OutputRef::Inline(Arc::clone(value))
+            }
+        }
+    }
+}

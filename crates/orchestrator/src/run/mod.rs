@@ -1,0 +1,18 @@
+//! A run from the outside: started or gone on with, watched, stopped, and what it came to.
+//!
+//! Owns what surrounds the schedule: the run's folder, its lock, its past, and the hands that carry steps out.
+
+mod agent_step;
+mod artifacts;
+mod base;
+mod command_step;
+mod error;
+pub(crate) mod hands;
+mod items;
+mod past;
+mod picture;
+mod start;
+mod summing;
+
+pub use error::RunError;
+pub use start::{ResumeFrom, RunHandle, RunOptions, RunOrders, RunServices, start};

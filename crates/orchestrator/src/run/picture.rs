@@ -1,0 +1,167 @@
+//! The picture of one attempt on disk: its manifest when it starts and when it ends, its output for people.
+//!
+//! Decides nothing: the journal is the truth. A picture that cannot be written is said and drawn again at the next open.
+
+use super::hands::Hands;
+use crate::manifest::build::{AttemptEnd, Standing, StepFacts};
+use crate::manifest::output::{self, AgentResult};
+use crate::manifest::schema::ManifestArtifact;
+use crate::manifest::store::{self, ManifestError};
+use crate::plan::model::{AgentWork, Node, OutputSpec, Work};
+use crate::scheduler::{Launch, OutcomeEnd, Prepared, Settlement};
+use claw_agents::outcome::AgentOutcome;
+use claw_agents::request::AgentRequest;
+use claw_kernel::clock::{self, Timestamp};
+use claw_kernel::digest::Digest;
+use claw_providers::usage::Usage;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Characters of a description.
+const DESCRIPTION: usize = 120;
+
+/// What is known of an attempt so far.
+pub(super) struct Picture {
+    hands: Arc<Hands>,
+    facts: StepFacts,
+    started_at: Timestamp,
+    prompt: Option<String>,
+    usage: Option<Usage>,
+    turns: Option<u32>,
+    tool_calls: BTreeMap<String, u32>,
+    model: Option<String>,
+    artifacts: Vec<ManifestArtifact>,
+    said: Option<String>,
+}
+
+impl Picture {
+    pub fn new(hands: &Arc<Hands>, launch: &Launch, node: &Node) -> Self {
+        let now = clock::now();
+        let agent = match &launch.work {
+            Prepared::Agent(agent) => Some(agent.id.clone()),
+            Prepared::Command(_) => None,
+        };
+        let json_output = match (&node.output, &node.work) {
+            (OutputSpec::Json | OutputSpec::Schema(_), _) => true,
+            (OutputSpec::Text, Work::Command(_)) => false,
+            (OutputSpec::Text, Work::Agent(_) | Work::Merge(_) | Work::Set { .. }) => false,
+        };
+        let facts = StepFacts {
+            step: launch.addr.clone(),
+            attempt: launch.attempt,
+            agent,
+            name: launch.label.clone(),
+            description: launch.label.clone(),
+            subagent_type: None,
+            model: None,
+            permission_mode: None,
+            tools: Vec::new(),
+            created_at: now,
+            json_output,
+            base_commit: None,
+            worktree: None,
+            branch: None,
+            parent_agent: None,
+            pid: std::process::id(),
+            boot_id: hands.boot_id.clone(),
+        };
+        Self {
+            hands: Arc::clone(hands),
+            facts,
+            started_at: now,
+            prompt: None,
+            usage: None,
+            turns: None,
+            tool_calls: BTreeMap::new(),
+            model: None,
+            artifacts: Vec::new(),
+            said: None,
+        }
+    }
+
+    /// It is an agent, and this is how it resolved.
+    pub fn agent(&mut self, request: &AgentRequest, work: &AgentWork) {
+        let registry = &self.hands.agents.registry;
+        let offered =
+            claw_agents::offered(registry, &work.definition, request.tools.as_deref(), &request.deny_tools);
+        let facts = &mut self.facts;
+        facts.description = request.prompt.lines().next().unwrap_or_default().chars().take(DESCRIPTION).collect();
+        facts.subagent_type = Some(work.definition.name.clone());
+        facts.model =
+            request.models.first().cloned().or_else(|| Some(self.hands.agents.model.default_model()));
+        facts.permission_mode = Some(request.permission.to_string());
+        facts.tools = offered.into_iter().map(str::to_owned).collect();
+    }
+
+    /// Its work begins.
+    pub fn started(&mut self, prompt: Option<&str>) {
+        self.prompt = prompt.map(|prompt| self.hands.agents.redactor.apply(prompt).into_owned());
+        let drawn = store::make_folder(&self.hands.run, &self.facts.step, self.facts.attempt)
+            .and_then(|_| store::write(
+                &self.hands.run,
+                &self.facts,
+                &Standing::Running { started_at: self.started_at },
+            ));
+        self.say_if_failed(drawn);
+    }
+
+    /// A file that it left.
+    pub fn artifact(&mut self, path: &str, bytes: u64, sha256: Digest) {
+        self.artifacts.push(ManifestArtifact { path: path.into(), bytes, sha256 });
+    }
+
+    /// Its work is over; the value, where it is JSON, is on disk before the journal says so.
+    pub fn ended(&mut self, agent: Option<&AgentOutcome>, end: &OutcomeEnd) {
+        if let Some(agent) = agent {
+            self.usage = Some(agent.usage);
+            self.turns = Some(agent.turns);
+            self.tool_calls.clone_from(&agent.tool_calls);
+            self.model.clone_from(&agent.model);
+        }
+        if let OutcomeEnd::Succeeded { value, .. } = end {
+            let (step, attempt) = (&self.facts.step, self.facts.attempt);
+            match value.as_str() {
+                Some(text) => self.said = Some(text.to_owned()),
+                None => {
+                    self.said = Some(serde_json::to_string_pretty(value.as_ref()).unwrap_or_default());
+                    let drawn = output::write_json(&self.hands.run, step, attempt, value);
+                    self.say_if_failed(drawn);
+                }
+            }
+        }
+    }
+
+    /// Its end is on record.
+    pub fn settled(self, settlement: &Settlement) {
+        let run = &self.hands.run;
+        if let (Some(prompt), Some(status)) =
+            (&self.prompt, crate::manifest::build::status_of(settlement.state))
+        {
+            let error = settlement.error.as_deref().unwrap_or_default();
+            let text = self.said.as_deref().ok_or(error);
+            let drawn = output::write_markdown(run, &self.facts, prompt, Some(&AgentResult { status, text }));
+            self.say_if_failed(drawn);
+        }
+        let end = AttemptEnd {
+            state: settlement.state,
+            started_at: Some(self.started_at),
+            at: clock::now(),
+            usage: self.usage,
+            subtree: None,
+            turns: self.turns,
+            tool_calls: self.tool_calls.clone(),
+            model: self.model.clone(),
+            error: settlement.error.clone(),
+            class: settlement.class,
+            artifacts: self.artifacts.clone(),
+        };
+        let drawn = store::write(run, &self.facts, &Standing::Ended(Box::new(end)));
+        self.say_if_failed(drawn);
+    }
+
+    fn say_if_failed<T>(&self, drawn: Result<T, ManifestError>) {
+        if let Err(error) = drawn {
+            self.hands.bus.note(Some(&self.facts.step), error.to_string());
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! From a plan to a running run: folder, lock, journal, past, schedule, actor. And the handle of whoever waits.
+
+use super::error::RunError;
+use super::hands::Hands;
+use super::past::RunPast;
+use crate::expr::{Data, InputView, RunView};
+use crate::journal::history::History;
+use crate::journal::record::{Entry, Take};
+use crate::journal::store::{JournalWriter, Opened};
+use crate::manifest;
+use crate::plan::model::Plan;
+use crate::report::board::Board;
+use crate::report::bus::EventBus;
+use crate::report::event::{RunEvent, RunEventKind};
+use crate::report::{RunReport, markdown};
+use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, SecretKey, TakeFiles};
+use crate::scheduler::{
+    ActorArguments, Event, NoPast, Past, RunActor, RunFinish, RunMsg, Schedule, ScheduleContext,
+};
+use claw_agents::permission::Permission;
+use claw_agents::services::AgentServices;
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::clock::{self, Timestamp};
+use claw_kernel::digest::Digest;
+use claw_kernel::durable::{self, FileLock, LogWriter, Mode, Sync};
+use claw_kernel::ids::RunId;
+use claw_kernel::supervise;
+use claw_providers::usage::Usage;
+use indexmap::IndexMap;
+use ractor::ActorRef;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{broadcast, oneshot};
+use tokio_util::task::TaskTracker;
+
+/// What a run works with.
+#[derive(Clone)]
+pub struct RunServices {
+    /// Agents.
+    pub agents: Arc<AgentServices>,
+    /// The writer thread of all logs.
+    pub logs: LogWriter,
+}
+
+/// Which run to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResumeFrom {
+    /// The newest of this file.
+    Newest,
+    /// This one: its id, or a part of it that names it alone.
+    Run(String),
+}
+
+/// How a run is to go.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Top of the work tree, else the working folder: agents work here.
+    pub workspace: PathBuf,
+    /// Where runs lie.
+    pub runs: Runs,
+    /// The user's key for digests of secrets.
+    pub secret_key: PathBuf,
+    /// `None`: a new run.
+    pub resume: Option<ResumeFrom>,
+    /// At most this, for every step.
+    pub permission: Permission,
+    /// In place of what file and definitions say.
+    pub model: Option<String>,
+    /// Of claw.
+    pub version: String,
+}
+
+/// A run that goes on. Dropping it leaves the run going.
+pub struct RunHandle {
+    /// Which run.
+    pub id: RunId,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The take, from 1.
+    pub take: u32,
+    /// What the journal lost at its end, and what else is worth a word.
+    pub notes: Vec<String>,
+    pub(super) bus: Arc<EventBus>,
+    actor: ActorRef<RunMsg>,
+    done: oneshot::Receiver<Result<RunFinish, crate::journal::error::JournalError>>,
+    tracker: TaskTracker,
+    token: CancelToken,
+    pub(super) plan: Arc<Plan>,
+    pub(super) run: RunDir,
+    pub(super) started: Timestamp,
+    pub(super) spent: Usage,
+    /// Held until the report is written.
+    lock: FileLock,
+}
+
+/// Starts a run, or goes on with one.
+///
+/// # Errors
+/// Where the run is held by another process, its state cannot be read or written, or there is none to go on with.
+pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) -> Result<RunHandle, RunError> {
+    let opened = open(&services, &plan, &options).await?;
+    let Ready { run, lock, journal, history, mut notes } = opened;
+    let take = history.takes() + 1;
+    if take > 1
+        && let Err(error) = manifest::rebuild::rebuild(&run, &history)
+    {
+        notes.push(error.to_string());
+    }
+    let inputs = write_take(&plan, &options, &run, take, &journal).await?;
+    let spent = history.usage();
+    let board = Arc::new(Board::new(plan.name.clone(), plan.nodes.len(), clock::now(), spent));
+    let bus = Arc::new(EventBus::new(run.id(), board));
+    let tracker = TaskTracker::new();
+    let token = CancelToken::new();
+    let past: Box<dyn Past> =
+        if take > 1 { Box::new(RunPast::new(history, run.clone(), &plan)) } else { Box::new(NoPast) };
+    let schedule = Schedule::new(Arc::clone(&plan), context(&run, inputs, &options), past);
+    let hands = Arc::new(Hands {
+        plan: Arc::clone(&plan),
+        run: run.clone(),
+        journal: Arc::clone(&journal),
+        bus: Arc::clone(&bus),
+        agents: Arc::clone(&services.agents),
+        options,
+        tracker: tracker.clone(),
+        boot_id: rundir::boot_id(),
+    });
+    let kind = RunEventKind::RunStarted { workflow: plan.name.clone(), nodes: plan.nodes.len(), take };
+    bus.tell(None, None, kind);
+    let (reply, done) = oneshot::channel();
+    let args = ActorArguments {
+        schedule,
+        journal,
+        hands,
+        bus: Arc::clone(&bus),
+        token: token.clone(),
+        spent,
+        done: reply,
+    };
+    let (actor, _join) = supervise::spawn_root("the scheduler", RunActor, args).await?;
+    let (id, folder, started) = (run.id(), run.root().to_owned(), clock::now());
+    Ok(RunHandle { id, folder, take, notes, bus, actor, done, tracker, token, plan, run, started, spent, lock })
+}
+
+struct Ready {
+    run: RunDir,
+    lock: FileLock,
+    journal: Arc<JournalWriter>,
+    history: History,
+    notes: Vec<String>,
+}
+
+async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Result<Ready, RunError> {
+    let workflow = rundir::workflow_name_in(&options.workspace, &plan.file);
+    let run = match &options.resume {
+        None => options.runs.create(NewRun {
+            name: plan.name.clone(),
+            workflow: Some(workflow),
+            claw_version: options.version.clone(),
+            parent_session: None,
+            base_commit: super::base::commit(&options.workspace),
+        })?,
+        Some(ResumeFrom::Newest) => options.runs.newest_of(&workflow)?.0,
+        Some(ResumeFrom::Run(wanted)) => options.runs.find(wanted)?.0,
+    };
+    let lock = rundir::take_lock(&run, None)?;
+    let Opened { writer, records, torn } = JournalWriter::open(&services.logs, &run).await?;
+    let mut notes = Vec::new();
+    if let Some(torn) = torn {
+        notes.push(format!(
+            "the journal's last line was torn at byte {}; its {} bytes are kept in {}",
+            torn.offset,
+            torn.bytes,
+            run.journal_torn().display()
+        ));
+    }
+    Ok(Ready { run, lock, journal: Arc::new(writer), history: History::of(&records), notes })
+}
+
+/// Writes what this take was given, and the record that a process took the run.
+async fn write_take(
+    plan: &Plan,
+    options: &RunOptions,
+    run: &RunDir,
+    take: u32,
+    journal: &JournalWriter,
+) -> Result<IndexMap<String, InputView>, RunError> {
+    let secret = plan.inputs.values().any(|input| input.secret);
+    let key_path = options.secret_key.clone();
+    let key = if secret {
+        let write = |source| RunError::Write { path: key_path.clone(), source };
+        Some(SecretKey::load_or_make(&options.secret_key).map_err(write)?)
+    } else {
+        None
+    };
+    let mut views = IndexMap::new();
+    let mut on_disk = IndexMap::new();
+    for (id, input) in &plan.inputs {
+        let kept = match (&key, input.secret) {
+            (Some(key), true) => InputOnDisk::of(&input.value, true, key),
+            (Some(_) | None, _) => InputOnDisk::Value(input.value.clone()),
+        };
+        let keyed = match &kept {
+            InputOnDisk::Secret(digest) => Some(*digest),
+            InputOnDisk::Value(_) => None,
+        };
+        views.insert(id.clone(), InputView { value: Data::new(input.value.clone()), fenced: input.fenced, keyed });
+        on_disk.insert(id.clone(), kept);
+    }
+    let static_keys: IndexMap<String, Digest> =
+        plan.nodes.iter().map(|node| (node.id.to_string(), node.static_key)).collect();
+    let kept = KeptPlan { plan: plan.json(), static_keys };
+    let limits = serde_json::json!({ "concurrency": plan.limits.concurrency, "commands": plan.limits.commands,
+        "agents": plan.limits.agents, "depth": plan.limits.depth, "providers": plan.limits.providers });
+    TakeFiles { source: &plan.source, plan: &kept, inputs: &on_disk, limits: &limits }.write(run, take)?;
+    let static_parts = kept.static_keys.values().map(Digest::as_bytes);
+    let entry = Entry::Take(Take {
+        take,
+        pid: std::process::id(),
+        boot_id: rundir::boot_id(),
+        version: options.version.clone(),
+        file: Digest::of(plan.source.as_bytes()),
+        plan: Digest::of_parts(static_parts),
+        inputs: InputOnDisk::digest(&on_disk).map_err(crate::journal::error::JournalError::Encode)?,
+    });
+    journal.record(None, None, entry).await?.done().await?;
+    Ok(views)
+}
+
+fn context(run: &RunDir, inputs: IndexMap<String, InputView>, options: &RunOptions) -> ScheduleContext {
+    let run = RunView {
+        id: run.id().to_string(),
+        dir: run.root().to_owned(),
+        base_commit: super::base::commit(&options.workspace),
+    };
+    ScheduleContext {
+        inputs: Arc::new(inputs),
+        run: Arc::new(run),
+        nonce: format!("{:016x}", rand_seed()),
+        seed: rand_seed(),
+    }
+}
+
+fn rand_seed() -> u64 {
+    u64::from_le_bytes(Digest::of(RunId::fresh().to_string()).as_bytes()[..8].try_into().unwrap_or_default())
+}
+
+impl RunHandle {
+    /// The live board.
+    pub fn board(&self) -> &Arc<Board> {
+        self.bus.board()
+    }
+
+    /// Events from now on. Whoever is too far behind is told how many it missed.
+    pub fn subscribe(&self) -> broadcast::Receiver<RunEvent> {
+        self.bus.subscribe()
+    }
+
+    /// Everything stops: within 2 s, manifests final.
+    pub fn cancel(&self) {
+        // A run that is over needs no cancel.
+        let _ = self.actor.cast(RunMsg::Fact(Event::Cancel));
+    }
+
+    /// What can be said to the run while somebody waits for its report.
+    pub fn orders(&self) -> RunOrders {
+        RunOrders { actor: self.actor.clone(), token: self.token.clone() }
+    }
+
+    /// Waits for the end, writes `report.md`, lets the run go.
+    ///
+    /// # Errors
+    /// Where the journal could not be written, or the scheduler died.
+    pub async fn report(mut self) -> Result<RunReport, RunError> {
+        let finish = (&mut self.done).await;
+        self.tracker.close();
+        if !matches!(finish, Ok(Ok(_))) {
+            self.token.cancel();
+        }
+        self.tracker.wait().await;
+        let finish = finish.map_err(|_| RunError::Crashed)??;
+        let report = super::summing::report(&self, finish);
+        let path = self.run.report();
+        let text = markdown::render(&report);
+        durable::replace(&path, text.as_bytes(), Mode::Private, Sync::No)
+            .map_err(|source| RunError::Write { path, source })?;
+        drop(self.lock);
+        Ok(report)
+    }
+}
+
+/// Orders for a run.
+#[derive(Clone)]
+pub struct RunOrders {
+    actor: ActorRef<RunMsg>,
+    token: CancelToken,
+}
+
+impl RunOrders {
+    /// See `RunHandle::cancel`.
+    pub fn cancel(&self) {
+        let _ = self.actor.cast(RunMsg::Fact(Event::Cancel));
+    }
+
+    /// The token of all steps: for those who end with them.
+    pub fn token(&self) -> &CancelToken {
+        &self.token
+    }
+}

@@ -1,0 +1,92 @@
+//! The last word on a run out of what the scheduler, the board and earlier takes know.
+
+use super::start::RunHandle;
+use crate::addr::StepAddr;
+use crate::journal::record::RunStatus;
+use crate::report::run_report::{RunReport, SCHEMA, StepDenial, StepReport};
+use crate::scheduler::{NodeStanding, RunFinish, StepStanding};
+use claw_kernel::clock;
+
+/// What the run came to.
+pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
+    let RunFinish { end, nodes } = finish;
+    let usage =
+        nodes.iter().flat_map(|node| &node.steps).fold(run.spent, |sum, step| sum.plus(&step.usage));
+    let denials = nodes.iter().flat_map(|node| &node.steps).flat_map(|step| {
+        step.denials.iter().map(|denial| StepDenial { step: step.addr.clone(), denial: denial.clone() })
+    });
+    let mut notes = run.notes.clone();
+    notes.extend(end.reason);
+    let resume = match end.status {
+        RunStatus::Succeeded => None,
+        RunStatus::Running
+        | RunStatus::Failed
+        | RunStatus::Partial
+        | RunStatus::Paused
+        | RunStatus::Stopped
+        | RunStatus::Cancelled
+        | RunStatus::Interrupted => {
+            Some(format!("claw run {} --resume={}", quoted(&run.plan.file.display().to_string()), run.id))
+        }
+    };
+    RunReport {
+        schema: SCHEMA,
+        run_id: run.id,
+        workflow: run.plan.name.clone(),
+        status: end.status,
+        exit_code: end.exit_code,
+        result: end.result,
+        permission_denials: denials.collect(),
+        steps: nodes.iter().flat_map(|node| steps_of(run, node)).collect(),
+        usage,
+        total_cost_usd: usage.usd,
+        resume,
+        notes,
+        folder: run.folder.clone(),
+        elapsed: clock::now().since(run.started),
+    }
+}
+
+/// The steps of a node; one that was skipped, or never came so far, stands for itself.
+fn steps_of(run: &RunHandle, node: &NodeStanding) -> Vec<StepReport> {
+    if !node.steps.is_empty() {
+        return node.steps.iter().map(|step| step_report(run, step)).collect();
+    }
+    vec![StepReport {
+        step: StepAddr::node(node.id.clone()),
+        status: node.state,
+        attempts: 0,
+        agent_id: None,
+        error: node.error.clone(),
+        error_class: None,
+        usage: None,
+        output_file: None,
+        seconds: None,
+    }]
+}
+
+fn step_report(run: &RunHandle, step: &StepStanding) -> StepReport {
+    let row = run.board().row(&step.addr);
+    let seconds = row.and_then(|row| Some(row.ended?.since(row.started?).as_secs_f64()));
+    StepReport {
+        step: step.addr.clone(),
+        status: step.state,
+        attempts: step.attempts,
+        agent_id: step.agent.clone(),
+        error: step.error.clone(),
+        error_class: step.class,
+        usage: step.agent.is_some().then_some(step.usage),
+        output_file: step.file.clone(),
+        seconds,
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'=' | b'+');
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

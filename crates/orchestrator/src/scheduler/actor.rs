@@ -1,0 +1,235 @@
+//! The actor of one run: hears facts, asks the core, writes the journal, then acts.
+//!
+//! Parent of nothing that decides: steps are supervised tasks of the run (`run::hands`), each of which reports exactly
+//! once. Its own death ends the run: whoever waits for the report is told.
+
+use super::core::Schedule;
+use super::event::{Command, Event, Outcome, RunEnd, StepIx};
+use super::status::NodeStanding;
+use crate::journal::error::JournalError;
+use crate::journal::record::{EndState, Entry};
+use crate::journal::store::{JournalWriter, Ticket};
+use crate::report::bus::EventBus;
+use crate::report::event::RunEventKind;
+use crate::run::hands::Hands;
+use claw_agents::outcome::FailureClass;
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::tasks;
+use claw_providers::usage::Usage;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// The end of an attempt is on record.
+#[derive(Clone, Debug)]
+pub(crate) struct Settlement {
+    pub state: EndState,
+    pub error: Option<String>,
+    pub class: Option<FailureClass>,
+}
+
+/// What the actor hears.
+pub(crate) enum RunMsg {
+    /// Fact: something happened.
+    Fact(Event),
+    /// Fact: an attempt ended. `settle` is told when that is on record.
+    Finished { step: StepIx, attempt: u32, outcome: Outcome, settle: oneshot::Sender<Settlement> },
+    /// Fact: the records before these orders are durable.
+    Durable(Vec<Command>),
+    /// Fact: the journal cannot be written any longer.
+    JournalFailed(JournalError),
+}
+
+/// What a run comes to.
+pub(crate) struct RunFinish {
+    pub end: RunEnd,
+    pub nodes: Vec<NodeStanding>,
+}
+
+/// What the actor starts with.
+pub(crate) struct ActorArguments {
+    pub schedule: Schedule,
+    pub journal: Arc<JournalWriter>,
+    pub hands: Arc<Hands>,
+    pub bus: Arc<EventBus>,
+    /// Cancelled: every step stops.
+    pub token: CancelToken,
+    /// Spent in earlier takes.
+    pub spent: Usage,
+    pub done: oneshot::Sender<Result<RunFinish, JournalError>>,
+}
+
+pub(crate) struct RunState {
+    args: ActorArguments,
+    done: Option<oneshot::Sender<Result<RunFinish, JournalError>>>,
+    running: HashMap<StepIx, CancelToken>,
+    stop_at_start: HashSet<StepIx>,
+    settling: HashMap<(StepIx, u32), oneshot::Sender<Settlement>>,
+}
+
+/// The actor of one run.
+pub(crate) struct RunActor;
+
+impl Actor for RunActor {
+    type Msg = RunMsg;
+    type State = RunState;
+    type Arguments = ActorArguments;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<RunMsg>,
+        mut args: ActorArguments,
+    ) -> Result<RunState, ActorProcessingErr> {
+        let (unused, _) = oneshot::channel();
+        let done = Some(std::mem::replace(&mut args.done, unused));
+        me.cast(RunMsg::Fact(Event::Begin))?;
+        Ok(RunState {
+            args,
+            done,
+            running: HashMap::new(),
+            stop_at_start: HashSet::new(),
+            settling: HashMap::new(),
+        })
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<RunMsg>,
+        message: RunMsg,
+        state: &mut RunState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RunMsg::Fact(event) => {
+                let orders = state.args.schedule.on(event);
+                state.carry_out(&me, orders).await;
+            }
+            RunMsg::Finished { step, attempt, outcome, settle } => {
+                state.running.remove(&step);
+                state.settling.insert((step, attempt), settle);
+                let orders = state.args.schedule.on(Event::Finished { step, attempt, outcome });
+                state.carry_out(&me, orders).await;
+            }
+            RunMsg::Durable(orders) => state.act(&me, orders).await,
+            RunMsg::JournalFailed(error) => state.give_up(&me, error),
+        }
+        Ok(())
+    }
+
+    /// Steps are tasks that report by themselves; an event of an actor below is no order to stop.
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<RunMsg>,
+        _event: SupervisionEvent,
+        _state: &mut RunState,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}
+
+impl RunState {
+    /// Writes what is to be written; the rest waits until it is durable.
+    async fn carry_out(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) {
+        let mut acts = Vec::new();
+        let mut last: Option<Ticket> = None;
+        for order in orders {
+            match order {
+                Command::Record { step, attempt, entry } => {
+                    let entry = self.args.hands.with_output_kept(step.as_ref(), attempt, *entry);
+                    match self.args.journal.record(step.as_ref(), attempt, entry).await {
+                        Ok(ticket) => last = Some(ticket),
+                        Err(error) => return self.give_up(me, error),
+                    }
+                }
+                act => acts.push(act),
+            }
+        }
+        match last {
+            _ if acts.is_empty() => {}
+            None => self.act(me, acts).await,
+            Some(ticket) => {
+                let me = me.clone();
+                tasks::spawn("journal wait", async move {
+                    let message = match ticket.done().await {
+                        Ok(_) => RunMsg::Durable(acts),
+                        Err(error) => RunMsg::JournalFailed(error),
+                    };
+                    // The run may be over by now; then nobody needs to hear of it.
+                    let _ = me.cast(message);
+                });
+            }
+        }
+    }
+
+    async fn act(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) {
+        for order in orders {
+            match order {
+                // Records never reach this place: `carry_out` has written them.
+                Command::Record { .. } => {}
+                Command::Start(launch) => {
+                    let token = self.args.token.child_token();
+                    if self.stop_at_start.remove(&launch.step) {
+                        token.cancel();
+                    }
+                    self.running.insert(launch.step, token.clone());
+                    self.args.hands.start(*launch, token, me.clone());
+                }
+                Command::ReadItems { node, source } => self.args.hands.read_items(node, source, me.clone()),
+                Command::WakeAfter { step, attempt, delay } => {
+                    me.send_after(delay, move || RunMsg::Fact(Event::Woke { step, attempt }));
+                }
+                Command::Stop(step) => match self.running.get(&step) {
+                    Some(token) => token.cancel(),
+                    None => {
+                        self.stop_at_start.insert(step);
+                    }
+                },
+                Command::Settled { step, attempt, state, error, class } => {
+                    if let Some(settle) = self.settling.remove(&(step, attempt)) {
+                        // The step's task may have died; its manifest is then rebuilt at the next open.
+                        let _ = settle.send(Settlement { state, error, class });
+                    }
+                }
+                Command::WriteOutput { path, value } => self.args.hands.write_output(&path, &value),
+                Command::WriteFile { step, path, value } => self.args.hands.write_file(&step, &path, &value),
+                Command::Tell { step, attempt, kind } => self.args.bus.tell(step, attempt, kind),
+                Command::NodeClosed => self.args.bus.board().node_done(),
+                Command::End(end) => return self.end(me, end).await,
+            }
+        }
+    }
+
+    async fn end(&mut self, me: &ActorRef<RunMsg>, end: RunEnd) {
+        let nodes = self.args.schedule.report();
+        let usage = nodes
+            .iter()
+            .flat_map(|node| &node.steps)
+            .fold(self.args.spent, |sum, step| sum.plus(&step.usage));
+        let entry = Entry::RunEnded { status: end.status, exit_code: end.exit_code, usage };
+        let written = match self.args.journal.record(None, None, entry).await {
+            Ok(ticket) => ticket.done().await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            return self.give_up(me, error);
+        }
+        let kind = RunEventKind::RunEnded { status: end.status, exit_code: end.exit_code };
+        self.args.bus.tell(None, None, kind);
+        self.finish(me, Ok(RunFinish { end, nodes }));
+    }
+
+    /// The journal cannot be written: children are stopped, nothing else is started.
+    fn give_up(&mut self, me: &ActorRef<RunMsg>, error: JournalError) {
+        self.args.token.cancel();
+        self.finish(me, Err(error));
+    }
+
+    fn finish(&mut self, me: &ActorRef<RunMsg>, finish: Result<RunFinish, JournalError>) {
+        if let Some(done) = self.done.take() {
+            // Whoever started the run may have gone; the journal has it all.
+            let _ = done.send(finish);
+        }
+        self.settling.clear();
+        me.stop(None);
+    }
+}

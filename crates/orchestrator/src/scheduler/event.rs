@@ -1,0 +1,304 @@
+//! What the core hears and what it orders. Facts in, orders out.
+
+use crate::addr::StepAddr;
+use crate::journal::record::{EndState, Entry, OutputRef, RunStatus};
+use crate::plan::model::NodeIx;
+use crate::report::event::RunEventKind;
+use claw_agents::outcome::{Denial, FailureClass};
+use claw_kernel::clock::Timestamp;
+use claw_kernel::digest::Digest;
+use claw_kernel::ids::AgentId;
+use claw_providers::usage::Usage;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Place of a step in the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepIx(pub u32);
+
+impl StepIx {
+    /// As an index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A fact.
+#[derive(Debug)]
+pub enum Event {
+    /// The run begins, or goes on.
+    Begin,
+    /// The items of a dynamic `each` were read from the disk.
+    ItemsRead {
+        /// Whose.
+        node: NodeIx,
+        /// In order.
+        items: Result<Vec<Value>, ItemsFailed>,
+    },
+    /// An attempt ended.
+    Finished {
+        /// Which step.
+        step: StepIx,
+        /// Which attempt of it.
+        attempt: u32,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The wait before the next attempt is over.
+    Woke {
+        /// Which step.
+        step: StepIx,
+        /// The attempt that will follow.
+        attempt: u32,
+    },
+    /// Somebody wants the run to stop.
+    Cancel,
+}
+
+/// Items could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ItemsFailed {
+    /// What and where.
+    pub message: String,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The end.
+    pub end: OutcomeEnd,
+    /// Spent in this attempt; `None` where nothing could be.
+    pub usage: Option<Usage>,
+    /// What was denied on the way.
+    pub denials: Vec<Denial>,
+}
+
+/// The end itself.
+#[derive(Clone, Debug)]
+pub enum OutcomeEnd {
+    /// With an output.
+    Succeeded {
+        /// What it gave.
+        value: Arc<Value>,
+        /// Where it is kept: in the record, or in a file that is on disk.
+        kept: OutputRef,
+        /// The file that holds the whole of it, for agents to read.
+        file: Option<PathBuf>,
+        /// Of the effect's result, where the step is one (a command).
+        effect: Option<Digest>,
+    },
+    /// Without.
+    Failed(Failure),
+    /// Its token was cancelled.
+    Cancelled,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The class that `retry.on` names.
+    pub class: FailureClass,
+    /// One line for people.
+    pub message: String,
+    /// The service asks to wait so long.
+    pub retry_after: Option<Duration>,
+    /// Until when, for people.
+    pub retry_at: Option<Timestamp>,
+    /// Of the effect's result, where it happened all the same (a command's exit code).
+    pub effect: Option<Digest>,
+}
+
+impl Failure {
+    /// A failure of a class, with nothing else known.
+    pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), retry_after: None, retry_at: None, effect: None }
+    }
+}
+
+/// An order. The actor carries them out in their sequence; every `Record` before another order is durable first.
+#[derive(Debug)]
+pub enum Command {
+    /// Write this down.
+    Record {
+        /// Which step; `None` for the run.
+        step: Option<StepAddr>,
+        /// Which attempt.
+        attempt: Option<u32>,
+        /// What.
+        entry: Box<Entry>,
+    },
+    /// Start an attempt.
+    Start(Box<Launch>),
+    /// Read the items of a node.
+    ReadItems {
+        /// Whose.
+        node: NodeIx,
+        /// From where.
+        source: ItemsToRead,
+    },
+    /// Say `Woke` later.
+    WakeAfter {
+        /// Which step.
+        step: StepIx,
+        /// The attempt that will follow.
+        attempt: u32,
+        /// From now.
+        delay: Duration,
+    },
+    /// Cancel the running attempt.
+    Stop(StepIx),
+    /// The end of an attempt is on record: its manifest may say so.
+    Settled {
+        /// Which step.
+        step: StepIx,
+        /// Which attempt.
+        attempt: u32,
+        /// How it ended.
+        state: EndState,
+        /// Why.
+        error: Option<String>,
+        /// The class of a failure.
+        class: Option<FailureClass>,
+    },
+    /// Write a value that is too long for the journal to a file below the run's folder.
+    WriteOutput {
+        /// Relative to the run's folder.
+        path: String,
+        /// What.
+        value: Arc<Value>,
+    },
+    /// Write a step's output to a file of the workspace.
+    WriteFile {
+        /// Whose.
+        step: StepAddr,
+        /// Relative to the workspace.
+        path: String,
+        /// What: a text as it is, else JSON.
+        value: Arc<Value>,
+    },
+    /// Tell those who watch.
+    Tell {
+        /// Which step; `None` for the run.
+        step: Option<StepAddr>,
+        /// Which attempt.
+        attempt: Option<u32>,
+        /// What.
+        kind: RunEventKind,
+    },
+    /// A node is final: counted on the board.
+    NodeClosed,
+    /// The run is over.
+    End(RunEnd),
+}
+
+/// How the run is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEnd {
+    /// Derived from the steps.
+    pub status: RunStatus,
+    /// Of the process.
+    pub exit_code: u8,
+    /// `workflow.result`, or the outputs of the terminal nodes.
+    pub result: Value,
+    /// Why it stopped, where it did not end by itself.
+    pub reason: Option<String>,
+}
+
+/// Where the items of a node are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemsToRead {
+    /// Paths that match.
+    Glob {
+        /// Patterns.
+        include: Vec<String>,
+        /// Left out.
+        exclude: Vec<String>,
+    },
+    /// Lines of a file.
+    Lines(String),
+    /// JSON documents of a file, one a line.
+    Jsonl(String),
+}
+
+/// One attempt, ready to start.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Which step.
+    pub step: StepIx,
+    /// Of which node.
+    pub node: NodeIx,
+    /// Its address.
+    pub addr: StepAddr,
+    /// From 1, over all takes.
+    pub attempt: u32,
+    /// Shown to people.
+    pub label: String,
+    /// Its content key.
+    pub key: Digest,
+    /// What runs.
+    pub work: Prepared,
+    /// Files that it must or may leave.
+    pub artifacts: Vec<PreparedArtifact>,
+}
+
+/// A file that a step leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedArtifact {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Missing fails the step.
+    pub required: bool,
+    /// Bytes.
+    pub max_size: Option<u64>,
+}
+
+/// What runs: all texts expanded.
+#[derive(Clone, Debug)]
+pub enum Prepared {
+    /// An agent.
+    Agent(PreparedAgent),
+    /// A command.
+    Command(PreparedCommand),
+}
+
+/// An agent's texts.
+#[derive(Clone, Debug)]
+pub struct PreparedAgent {
+    /// Its id.
+    pub id: AgentId,
+    /// Its task.
+    pub prompt: String,
+    /// Behind its system prompt.
+    pub system_append: Option<String>,
+    /// Files outside the workspace that its prompt names.
+    pub readable: Vec<PathBuf>,
+    /// Files whose text goes behind the prompt.
+    pub attach: Vec<String>,
+    /// The attempt whose transcript it goes on from.
+    pub goes_on_from: Option<u32>,
+}
+
+/// A command's texts.
+#[derive(Clone, Debug)]
+pub struct PreparedCommand {
+    /// What runs.
+    pub line: PreparedLine,
+    /// Relative to the workspace.
+    pub cwd: Option<String>,
+    /// Beside the allow-list.
+    pub env: Vec<(String, String)>,
+    /// Its standard input.
+    pub stdin: Option<String>,
+}
+
+/// A program with arguments, or a text for the shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreparedLine {
+    /// Never through a shell.
+    Argv(Vec<String>),
+    /// As it stands in the file.
+    Shell(String),
+}

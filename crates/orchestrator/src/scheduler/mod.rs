@@ -1,0 +1,26 @@
+//! Decides which step runs next, and carries it out.
+//!
+//! The core (`core`, `resolve`, `settle`, `gate`, `prepare`) is pure: no clock, no task, no file. The actor round it
+//! writes the journal, then acts.
+
+mod actor;
+mod core;
+mod event;
+mod gate;
+mod prepare;
+mod resolve;
+mod settle;
+mod state;
+mod status;
+mod trees;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use actor::{ActorArguments, RunActor, RunFinish, RunMsg, Settlement};
+pub use core::{Schedule, ScheduleContext};
+pub use event::{
+    Command, Event, Failure, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent,
+    PreparedArtifact,    PreparedCommand, PreparedLine, RunEnd, StepIx,
+};
+pub use state::{NoPast, Past, PastSuccess};
+pub use status::{NodeStanding, StepStanding};

@@ -1,0 +1,229 @@
+//! Admission: texts are expanded, the content key is taken, the attempt is recorded and ordered.
+
+use super::core::Schedule;
+use super::event::{
+    Command, Launch, Prepared, PreparedAgent, PreparedArtifact, PreparedCommand, PreparedLine, StepIx,
+};
+use super::gate::Lane;
+use super::state::{StepPhase, StepRole};
+use crate::expr::{Binding, EvalError, Render, Scope, Template};
+use crate::journal::record::Entry;
+use crate::plan::{OptionLike, check_argv};
+use crate::plan::model::{AgentWork, CommandLine, CommandWork, MergeStrategy, Node, Work};
+use crate::report::event::StepState;
+use claw_agents::outcome::FailureClass;
+use claw_kernel::digest::Digest;
+use claw_kernel::ids::AgentId;
+
+/// Changes when the meaning of a key does.
+const KEY_VERSION: &str = "claw step key 1";
+
+/// A step whose texts cannot be expanded.
+#[derive(Debug, thiserror::Error)]
+enum NotReady {
+    #[error("{} {source}", source.code())]
+    Eval {
+        #[from]
+        source: EvalError,
+    },
+    #[error("E161 {0}")]
+    Argv(#[from] OptionLike),
+}
+
+impl Schedule {
+    /// A slot is taken: the step starts, or fails at once and gives the slot back.
+    pub(super) fn admit(&mut self, ix: StepIx, lane: Lane) {
+        if self.steps[ix.at()].phase != StepPhase::Queued {
+            // It was called off while it waited.
+            return self.gate.release(lane);
+        }
+        if lane == Lane::Agents && !self.gate.count_agent() {
+            self.gate.release(lane);
+            return self.limit_reached(ix);
+        }
+        match self.launch(ix) {
+            Ok(launch) => self.start(ix, launch),
+            Err(error) => {
+                self.gate.release(lane);
+                self.fail_step(ix, FailureClass::Expr, error.to_string());
+            }
+        }
+    }
+
+    fn launch(&self, ix: StepIx) -> Result<Launch, NotReady> {
+        let step = &self.steps[ix.at()];
+        let node = &self.plan.nodes[step.node.at()];
+        let scope = self.step_scope(ix);
+        let key = match step.key {
+            Some(key) => key,
+            None => content_key(self, ix)?,
+        };
+        let work = match &node.work {
+            Work::Agent(agent) => Prepared::Agent(self.agent(agent, &scope, step.goes_on_from)?),
+            Work::Merge(merge) => match &merge.strategy {
+                MergeStrategy::Agent { agent, .. } => {
+                    Prepared::Agent(self.agent(agent, &scope, step.goes_on_from)?)
+                }
+                // Computed merges and sets never reach the gate.
+                MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
+                    Prepared::Command(empty_command())
+                }
+            },
+            Work::Command(command) => Prepared::Command(prepare_command(command, &scope)?),
+            Work::Set { .. } => Prepared::Command(empty_command()),
+        };
+        let label = label(node, step.addr.to_string(), &scope);
+        let attempt = step.attempt + 1;
+        let artifacts = node.artifacts.iter().map(|artifact| {
+            Ok(PreparedArtifact {
+                path: artifact.path.render(&scope, Render::Plain)?,
+                required: artifact.required,
+                max_size: artifact.max_size,
+            })
+        });
+        let artifacts = artifacts.collect::<Result<_, EvalError>>()?;
+        Ok(Launch { step: ix, node: step.node, addr: step.addr.clone(), attempt, label, key, work, artifacts })
+    }
+
+    fn start(&mut self, ix: StepIx, launch: Launch) {
+        let agent = match &launch.work {
+            Prepared::Agent(agent) => Some(agent.id.clone()),
+            Prepared::Command(_) => None,
+        };
+        let step = &mut self.steps[ix.at()];
+        step.phase = StepPhase::Running;
+        step.attempt = launch.attempt;
+        step.tries += 1;
+        step.key = Some(launch.key);
+        step.agent.clone_from(&agent);
+        step.error = None;
+        step.class = None;
+        let (addr, attempt) = (launch.addr.clone(), Some(launch.attempt));
+        let is_command = agent.is_none();
+        self.record(Some(addr.clone()), attempt, Entry::Admitted { key: launch.key, agent });
+        if is_command {
+            self.record(
+                Some(addr.clone()),
+                attempt,
+                Entry::Intent { what: launch.key.hex(), call: None },
+            );
+        }
+        self.orders.push(Command::Start(Box::new(launch)));
+        self.tell(addr, attempt, StepState::Running);
+    }
+
+    fn agent(
+        &self,
+        agent: &AgentWork,
+        scope: &Scope,
+        goes_on_from: Option<u32>,
+    ) -> Result<PreparedAgent, EvalError> {
+        let style = Render::Prompt { nonce: &self.context.nonce };
+        let prompt = agent.prompt.render_whole(scope, style)?;
+        let mut readable = prompt.readable;
+        let system_append = match &agent.system_append {
+            Some(template) => {
+                let rendered = template.render_whole(scope, style)?;
+                readable.extend(rendered.readable);
+                Some(rendered.text)
+            }
+            None => None,
+        };
+        Ok(PreparedAgent {
+            id: AgentId::fresh(),
+            prompt: prompt.text,
+            system_append,
+            readable,
+            attach: plain(&agent.attach, scope)?,
+            goes_on_from,
+        })
+    }
+
+    /// What the texts of a step see: its item, and for a merge by agents what is merged as `items`.
+    pub(super) fn step_scope(&self, ix: StepIx) -> Scope {
+        let (mut bindings, index) = self.item_bindings(ix);
+        let step = &self.steps[ix.at()];
+        if let StepRole::Window(items) = &step.role {
+            bindings.push(Binding {
+                name: "items".into(),
+                value: items.clone(),
+                dynamic: true,
+                file: None,
+            });
+        }
+        self.scope(bindings, index)
+    }
+}
+
+fn label(node: &Node, addr: String, scope: &Scope) -> String {
+    node.label.as_ref().and_then(|label| label.render(scope, Render::Plain).ok()).unwrap_or(addr)
+}
+
+fn empty_command() -> PreparedCommand {
+    PreparedCommand { line: PreparedLine::Argv(Vec::new()), cwd: None, env: Vec::new(), stdin: None }
+}
+
+fn plain(templates: &[Template], scope: &Scope) -> Result<Vec<String>, EvalError> {
+    templates.iter().map(|template| template.render(scope, Render::Plain)).collect()
+}
+
+fn prepare_command(command: &CommandWork, scope: &Scope) -> Result<PreparedCommand, NotReady> {
+    let line = match &command.run {
+        CommandLine::Argv(argv) => {
+            let expanded = plain(argv, scope)?;
+            check_argv(argv, &expanded)?;
+            PreparedLine::Argv(expanded)
+        }
+        CommandLine::Shell(text) => PreparedLine::Shell(text.clone()),
+    };
+    let optional = |template: &Option<Template>| {
+        template.as_ref().map(|template| template.render(scope, Render::Plain)).transpose()
+    };
+    let env = command
+        .env
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), value.render(scope, Render::Plain)?)))
+        .collect::<Result<_, EvalError>>()?;
+    Ok(PreparedCommand { line, cwd: optional(&command.cwd)?, env, stdin: optional(&command.stdin)? })
+}
+
+/// `digest(version, static part, texts with the digests of what they name, item, outputs of the needs)`.
+pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, EvalError> {
+    let step = &schedule.steps[ix.at()];
+    let node = &schedule.plan.nodes[step.node.at()];
+    let scope = schedule.step_scope(ix);
+    let mut parts: Vec<Vec<u8>> = vec![KEY_VERSION.into(), node.static_key.as_bytes().to_vec()];
+    let mut push = |digest: Digest| parts.push(digest.as_bytes().to_vec());
+    let mut texts: Vec<&Template> = Vec::new();
+    match &node.work {
+        Work::Agent(agent) => agent_texts(agent, &mut texts),
+        Work::Merge(merge) => {
+            merge.from.iter().for_each(|from| push(from.content_digest(&scope)));
+            if let MergeStrategy::Agent { agent, .. } = &merge.strategy {
+                agent_texts(agent, &mut texts);
+            }
+        }
+        Work::Command(command) => {
+            if let CommandLine::Argv(argv) = &command.run {
+                texts.extend(argv);
+            }
+            texts.extend(command.env.values().chain(&command.cwd).chain(&command.stdin));
+        }
+        Work::Set { value } => push(value.content_digest(&scope)),
+    }
+    texts.iter().for_each(|text| push(text.content_digest(&scope)));
+    if let Some(item) = &step.item {
+        push(Digest::of(item.shown.as_bytes()));
+    }
+    for need in &node.needs {
+        let id = schedule.plan.nodes[need.at()].id.as_str();
+        push(schedule.views.get(id).map_or_else(|| Digest::of("null"), |view| view.output.digest()));
+    }
+    Ok(Digest::of_parts(parts))
+}
+
+fn agent_texts<'a>(agent: &'a AgentWork, texts: &mut Vec<&'a Template>) {
+    texts.push(&agent.prompt);
+    texts.extend(&agent.system_append);
+    texts.extend(&agent.attach);
+}

@@ -1,0 +1,470 @@
+//! What follows when an attempt, a step, a node or the run ends.
+
+use super::core::{Going, Schedule, lane_of};
+use super::event::{Command, Failure, Outcome, OutcomeEnd, RunEnd, StepIx};
+use super::state::{Active, NodeFinal, NodePhase, PastSuccess, StepPhase};
+use crate::addr::StepAddr;
+use crate::expr::{Data, NodeView};
+use crate::journal::record::{EndState, Ended, Entry, OutputRef};
+use crate::plan::model::{EachFail, Node, NodeIx, OutputSpec, Retry};
+use crate::report::event::{StepState, WaitingFor};
+use claw_agents::outcome::FailureClass;
+use claw_kernel::digest::Digest;
+use claw_providers::usage::Usage;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A service that asks for a longer wait pauses the run instead.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// A node's list that is longer goes to a file of its own.
+const INLINE: usize = 16 * 1024;
+
+impl Schedule {
+    /// An attempt ended.
+    pub(super) fn finished(&mut self, ix: StepIx, attempt: u32, outcome: Outcome) {
+        let step = &mut self.steps[ix.at()];
+        if step.phase != StepPhase::Running || step.attempt != attempt {
+            return;
+        }
+        let plan = Arc::clone(&self.plan);
+        let node = &plan.nodes[step.node.at()];
+        step.usage = step.usage.plus(&outcome.usage.unwrap_or(Usage::NOTHING));
+        step.denials.extend(outcome.denials.iter().cloned());
+        self.gate.release(lane_of(node));
+        match &outcome.end {
+            OutcomeEnd::Succeeded { value, kept, file, effect } => {
+                self.record_effect(ix, *effect);
+                let (value, kept, file) = (Arc::clone(value), kept.clone(), file.clone());
+                self.succeeded(ix, &outcome, value, kept, file);
+            }
+            OutcomeEnd::Failed(failure) => {
+                self.record_effect(ix, failure.effect);
+                self.failed(ix, node, &outcome, failure.clone());
+            }
+            OutcomeEnd::Cancelled => self.attempt_cancelled(ix, &outcome),
+        }
+    }
+
+    fn record_effect(&mut self, ix: StepIx, effect: Option<Digest>) {
+        if let Some(digest) = effect {
+            let step = &self.steps[ix.at()];
+            let (addr, attempt) = (step.addr.clone(), step.attempt);
+            self.record(Some(addr), Some(attempt), Entry::Done { digest, call: None });
+        }
+    }
+
+    fn succeeded(
+        &mut self,
+        ix: StepIx,
+        outcome: &Outcome,
+        value: Arc<Value>,
+        kept: OutputRef,
+        file: Option<PathBuf>,
+    ) {
+        let ended = Ended {
+            state: EndState::Succeeded,
+            key: self.steps[ix.at()].key,
+            output: Some(kept),
+            error: None,
+            class: None,
+            retry: false,
+            usage: outcome.usage,
+            denials: outcome.denials.clone(),
+        };
+        self.record_end(ix, ended);
+        let step = &mut self.steps[ix.at()];
+        step.output = Some(Data::shared(value));
+        step.file = file;
+        self.close_step(ix, EndState::Succeeded);
+    }
+
+    fn failed(&mut self, ix: StepIx, node: &Node, outcome: &Outcome, failure: Failure) {
+        let step = &self.steps[ix.at()];
+        let long_wait = failure.retry_after.is_some_and(|wait| wait > LONGEST_WAIT);
+        let breaker = matches!(failure.class, FailureClass::Quota | FailureClass::Auth)
+            || (matches!(failure.class, FailureClass::RateLimit | FailureClass::Overloaded) && long_wait);
+        let again = self.going == Going::On
+            && !step.called_off
+            && (breaker || (step.tries < node.retry.attempts && node.retry.on.contains(&failure.class)));
+        let ended = Ended {
+            state: if breaker { EndState::Interrupted } else { EndState::Failed },
+            key: step.key,
+            output: None,
+            error: Some(failure.message.clone()),
+            class: Some(failure.class),
+            retry: again,
+            usage: outcome.usage,
+            denials: outcome.denials.clone(),
+        };
+        self.record_end(ix, ended);
+        let step = &mut self.steps[ix.at()];
+        step.error = Some(failure.message.clone());
+        step.class = Some(failure.class);
+        if breaker && again {
+            step.phase = StepPhase::Backoff;
+            let reason = format!("{}: {}", step.addr, failure.message);
+            self.going = Going::Pausing { reason, until: failure.retry_at };
+            self.gate.drain();
+        } else if again {
+            self.wait_for_retry(ix, &node.retry, failure);
+        } else {
+            self.close_step(ix, EndState::Failed);
+        }
+    }
+
+    fn wait_for_retry(&mut self, ix: StepIx, retry: &Retry, failure: Failure) {
+        let step = &mut self.steps[ix.at()];
+        let exponent = i32::try_from(step.tries.saturating_sub(1)).unwrap_or(i32::MAX);
+        let grown = retry.backoff.as_secs_f64() * retry.factor.powi(exponent);
+        let most = grown.min(retry.max.as_secs_f64()).max(0.0);
+        let spread = if retry.jitter { self.dice.f64() } else { 1.0 };
+        let delay = Duration::from_secs_f64(most * spread).max(failure.retry_after.unwrap_or(Duration::ZERO));
+        step.phase = StepPhase::Backoff;
+        // The next attempt of an agent goes on from what is whole in this one's transcript.
+        step.goes_on_from = Some(step.attempt);
+        let (addr, attempt) = (step.addr.clone(), step.attempt);
+        self.orders.push(Command::WakeAfter { step: ix, attempt: attempt + 1, delay });
+        self.tell(
+            addr,
+            Some(attempt),
+            StepState::Waiting(WaitingFor::Retry { delay, error: failure.message }),
+        );
+    }
+
+    fn attempt_cancelled(&mut self, ix: StepIx, outcome: &Outcome) {
+        let step = &mut self.steps[ix.at()];
+        let why = if step.called_off { "no longer needed" } else { "cancelled" };
+        step.error = Some(why.to_owned());
+        step.class = Some(FailureClass::Cancelled);
+        let ended = Ended {
+            state: EndState::Cancelled,
+            key: step.key,
+            output: None,
+            error: Some(why.to_owned()),
+            class: Some(FailureClass::Cancelled),
+            retry: false,
+            usage: outcome.usage,
+            denials: outcome.denials.clone(),
+        };
+        self.record_end(ix, ended);
+        self.close_step(ix, EndState::Cancelled);
+    }
+
+    /// Writes the end of an attempt, then lets its manifest say so.
+    fn record_end(&mut self, ix: StepIx, ended: Ended) {
+        let step = &self.steps[ix.at()];
+        let (addr, attempt) = (step.addr.clone(), step.attempt);
+        let settled = Command::Settled {
+            step: ix,
+            attempt,
+            state: ended.state,
+            error: ended.error.clone(),
+            class: ended.class,
+        };
+        self.record(Some(addr), Some(attempt), Entry::Ended(ended));
+        self.orders.push(settled);
+    }
+
+    /// A set or a computed merge: done without a slot.
+    pub(super) fn computed(&mut self, ix: StepIx, value: Value) {
+        let value = Arc::new(value);
+        let step = &mut self.steps[ix.at()];
+        step.output = Some(Data::shared(Arc::clone(&value)));
+        let addr = step.addr.clone();
+        self.record(Some(addr), None, Entry::Ended(plain_end(EndState::Succeeded, Some(value), None)));
+        self.close_step(ix, EndState::Succeeded);
+    }
+
+    /// An earlier success stands for the step.
+    pub(super) fn cached(&mut self, ix: StepIx, success: PastSuccess) {
+        let step = &mut self.steps[ix.at()];
+        step.output = Some(Data::shared(Arc::clone(&success.value)));
+        step.file = success.file;
+        step.agent = success.agent;
+        let (addr, key) = (step.addr.clone(), step.key);
+        let ended = Ended { key, ..plain_end(EndState::Cached, Some(success.value), None) };
+        self.record(Some(addr), None, Entry::Ended(ended));
+        self.close_step(ix, EndState::Cached);
+    }
+
+    /// Fails a step of which no attempt runs.
+    pub(super) fn fail_step(&mut self, ix: StepIx, class: FailureClass, error: String) {
+        let step = &mut self.steps[ix.at()];
+        step.error = Some(error.clone());
+        step.class = Some(class);
+        let addr = step.addr.clone();
+        let ended = Ended { class: Some(class), ..plain_end(EndState::Failed, None, Some(error)) };
+        self.record(Some(addr), None, Entry::Ended(ended));
+        self.close_step(ix, EndState::Failed);
+    }
+
+    pub(super) fn skip_step(&mut self, ix: StepIx, why: &str) {
+        let step = &mut self.steps[ix.at()];
+        step.error = Some(why.to_owned());
+        let addr = step.addr.clone();
+        let ended = plain_end(EndState::Skipped, None, Some(why.to_owned()));
+        self.record(Some(addr), None, Entry::Ended(ended));
+        self.close_step(ix, EndState::Skipped);
+    }
+
+    pub(super) fn limit_reached(&mut self, ix: StepIx) {
+        let reason = format!(
+            "limits.agents = {} is reached: no further agent starts; raise it in the file and resume",
+            self.plan.limits.agents
+        );
+        self.fail_step(ix, FailureClass::Limit, reason.clone());
+        self.going = Going::Stopping { reason };
+        self.gate.drain();
+    }
+
+    /// A step is final: its node hears of it.
+    fn close_step(&mut self, ix: StepIx, state: EndState) {
+        if matches!(state, EndState::Succeeded | EndState::Cached) {
+            self.write_merged(ix);
+        }
+        let step = &mut self.steps[ix.at()];
+        step.phase = StepPhase::Final(state);
+        let (node, addr, error) = (step.node, step.addr.clone(), step.error.clone());
+        let attempt = (step.attempt > 0).then_some(step.attempt);
+        self.tell(addr, attempt, StepState::Ended { state, error });
+        if self.window_ended(node, ix, state) {
+            return;
+        }
+        let NodePhase::Active(active) = &mut self.nodes[node.at()].phase else { return };
+        active.open = active.open.saturating_sub(1);
+        match state {
+            EndState::Succeeded => active.succeeded += 1,
+            EndState::Cached => {
+                active.succeeded += 1;
+                active.cached += 1;
+            }
+            EndState::Failed | EndState::Skipped | EndState::Cancelled | EndState::Interrupted => {
+                active.failed += 1;
+            }
+        }
+        self.touched.push_back(node);
+    }
+
+    /// After a step of the node became final: the next ones, or the node itself.
+    pub(super) fn step_closed(&mut self, node: NodeIx) {
+        self.call_off(node);
+        if self.going == Going::On {
+            self.let_go(node);
+        }
+        self.settle_node(node);
+    }
+
+    /// `fail = "fast"`: the rest is cancelled as soon as `min_success` cannot be reached.
+    fn call_off(&mut self, ix: NodeIx) {
+        let plan = Arc::clone(&self.plan);
+        let Some(each) = plan.nodes[ix.at()].each.as_ref().filter(|each| each.fail == EachFail::Fast) else {
+            return;
+        };
+        let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase else { return };
+        let needed = each.min_success.unwrap_or(active.steps.len());
+        if active.called_off || active.failed + needed <= active.steps.len() {
+            return;
+        }
+        active.called_off = true;
+        active.held.clear();
+        for step in active.steps.clone() {
+            let state = &mut self.steps[step.at()];
+            state.called_off = true;
+            match state.phase {
+                StepPhase::Running => self.orders.push(Command::Stop(step)),
+                StepPhase::Held | StepPhase::Queued | StepPhase::Backoff => self.drop_step(step),
+                StepPhase::Final(_) => {}
+            }
+        }
+    }
+
+    /// A step that never started will not.
+    fn drop_step(&mut self, ix: StepIx) {
+        let step = &mut self.steps[ix.at()];
+        let was_open = step.phase != StepPhase::Held;
+        step.phase = StepPhase::Final(EndState::Cancelled);
+        step.error = Some("no longer needed".to_owned());
+        let (node, addr) = (step.node, step.addr.clone());
+        if let NodePhase::Active(active) = &mut self.nodes[node.at()].phase {
+            active.failed += 1;
+            active.open = active.open.saturating_sub(usize::from(was_open));
+        }
+        let error = Some("no longer needed".to_owned());
+        self.tell(addr, None, StepState::Ended { state: EndState::Cancelled, error });
+    }
+
+    /// All steps final: so is the node.
+    pub(super) fn settle_node(&mut self, ix: NodeIx) {
+        let plan = Arc::clone(&self.plan);
+        let node = &plan.nodes[ix.at()];
+        let NodePhase::Active(active) = &self.nodes[ix.at()].phase else { return };
+        if active.succeeded + active.failed < active.steps.len() {
+            return;
+        }
+        let done = match &node.each {
+            None => self.single_end(ix, active),
+            Some(each) => {
+                let needed = each.min_success.unwrap_or(active.steps.len());
+                self.each_end(ix, active, needed)
+            }
+        };
+        self.close_node(ix, done, false);
+    }
+
+    fn single_end(&self, ix: NodeIx, active: &Active) -> NodeFinal {
+        let step = active.steps.first().map(|step| &self.steps[step.at()]);
+        let state = match step.map(|step| &step.phase) {
+            Some(StepPhase::Final(state)) => *state,
+            Some(StepPhase::Held | StepPhase::Queued | StepPhase::Running | StepPhase::Backoff) | None => {
+                EndState::Cancelled
+            }
+        };
+        NodeFinal {
+            state,
+            cause: Some(ix),
+            error: step.and_then(|step| step.error.clone()),
+            class: step.and_then(|step| step.class),
+        }
+    }
+
+    fn each_end(&self, ix: NodeIx, active: &Active, needed: usize) -> NodeFinal {
+        if active.succeeded >= needed {
+            let all_cached = active.cached == active.steps.len() && active.cached > 0;
+            let state = if all_cached { EndState::Cached } else { EndState::Succeeded };
+            return NodeFinal { state, cause: None, error: None, class: None };
+        }
+        let first = active
+            .steps
+            .iter()
+            .map(|step| &self.steps[step.at()])
+            .find(|step| step.phase == StepPhase::Final(EndState::Failed));
+        let detail = first.map_or_else(String::new, |step| {
+            format!("; {}: {}", step.addr, step.error.as_deref().unwrap_or("failed"))
+        });
+        NodeFinal {
+            state: EndState::Failed,
+            cause: Some(ix),
+            error: Some(format!("{} of {} items failed{detail}", active.failed, active.steps.len())),
+            class: first.and_then(|step| step.class),
+        }
+    }
+
+    /// A node is final: those that wait for it hear of it.
+    pub(super) fn close_node(&mut self, ix: NodeIx, done: NodeFinal, on_record: bool) {
+        let plan = Arc::clone(&self.plan);
+        let node = &plan.nodes[ix.at()];
+        if on_record {
+            let addr = StepAddr::node(node.id.clone());
+            let ended = Ended { class: done.class, ..plain_end(done.state, None, done.error.clone()) };
+            self.record(Some(addr.clone()), None, Entry::Ended(ended));
+            self.tell(addr, None, StepState::Ended { state: done.state, error: done.error.clone() });
+        }
+        let view = self.view(ix, node, &done);
+        Arc::make_mut(&mut self.views).insert(node.id.as_str().to_owned(), Arc::new(view));
+        self.nodes[ix.at()].phase = NodePhase::Final(done);
+        self.open -= 1;
+        self.orders.push(Command::NodeClosed);
+        for dependent in &node.dependents {
+            let waiting = &mut self.nodes[dependent.at()];
+            waiting.open_needs = waiting.open_needs.saturating_sub(1);
+            if waiting.open_needs == 0 {
+                self.due.push_back(*dependent);
+            }
+        }
+    }
+
+    fn view(&mut self, ix: NodeIx, node: &Node, done: &NodeFinal) -> NodeView {
+        let steps: Vec<StepIx> = match &mut self.nodes[ix.at()].phase {
+            NodePhase::Active(active) => std::mem::take(&mut active.steps),
+            NodePhase::Waiting | NodePhase::Reading | NodePhase::Final(_) => Vec::new(),
+        };
+        let attempts = steps.iter().map(|step| self.steps[step.at()].tries).sum();
+        let usage = steps.iter().fold(Usage::NOTHING, |sum, step| sum.plus(&self.steps[step.at()].usage));
+        let (output, outputs, file) = match &node.each {
+            None => {
+                let step = steps.first().map(|step| &self.steps[step.at()]);
+                let output = step.and_then(|step| step.output.clone());
+                let file = step.and_then(|step| step.file.clone());
+                (output.unwrap_or_else(|| Data::new(Value::Null)), None, file)
+            }
+            Some(_) => self.each_output(node, &steps),
+        };
+        NodeView {
+            output,
+            outputs,
+            status: said(done.state).into(),
+            error: done.error.clone(),
+            usage: json!({ "input": usage.input, "output": usage.output, "cache_read": usage.cache_read,
+                           "cache_write": usage.cache_write, "usd": usage.usd }),
+            attempts,
+            file,
+            schema: match &node.output {
+                OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
+                OutputSpec::Text | OutputSpec::Json => None,
+            },
+        }
+    }
+
+    fn each_output(&mut self, node: &Node, steps: &[StepIx]) -> (Data, Option<Data>, Option<PathBuf>) {
+        let mut list = Vec::with_capacity(steps.len());
+        let mut outputs = Vec::with_capacity(steps.len());
+        for step in steps.iter().map(|step| &self.steps[step.at()]) {
+            let key = step.item.as_ref().map_or("", |item| item.shown.as_ref());
+            let state = match step.phase {
+                StepPhase::Final(state) => state,
+                StepPhase::Held | StepPhase::Queued | StepPhase::Running | StepPhase::Backoff => {
+                    EndState::Cancelled
+                }
+            };
+            let output = step.output.as_ref().map(|data| data.json().as_ref().clone());
+            list.push(json!({ "key": key, "status": said(state), "output": output, "error": step.error }));
+            outputs.extend(output);
+        }
+        let list = Arc::new(Value::Array(list));
+        let text = list.to_string();
+        let file = (text.len() > INLINE).then(|| {
+            let path = format!("outputs/{}.json", node.id);
+            self.orders.push(Command::WriteOutput { path: path.clone(), value: Arc::clone(&list) });
+            self.context.run.dir.join(path)
+        });
+        (Data::shared(list), Some(Data::new(Value::Array(outputs))), file)
+    }
+
+    /// Nothing runs and nothing will: the run is over.
+    pub(super) fn end(&mut self) {
+        let end: RunEnd = self.run_end();
+        if let Going::Pausing { reason, until } = &self.going {
+            let entry = Entry::Paused { reason: reason.clone(), until: *until };
+            self.record(None, None, entry);
+        }
+        self.going = Going::Over;
+        self.orders.push(Command::End(end));
+    }
+}
+
+/// A success of an earlier take is a success: else every resume would change the content of what reads it.
+fn said(state: EndState) -> &'static str {
+    match state {
+        EndState::Cached => EndState::Succeeded.as_str(),
+        EndState::Succeeded
+        | EndState::Failed
+        | EndState::Skipped
+        | EndState::Cancelled
+        | EndState::Interrupted => state.as_str(),
+    }
+}
+
+fn plain_end(state: EndState, output: Option<Arc<Value>>, error: Option<String>) -> Ended {
+    Ended {
+        state,
+        key: None,
+        output: output.map(OutputRef::Inline),
+        error,
+        class: None,
+        retry: false,
+        usage: None,
+        denials: Vec::new(),
+    }
+}

@@ -1,0 +1,185 @@
+//! What the core remembers of nodes, steps and earlier takes.
+
+use super::event::StepIx;
+use crate::addr::{ItemKey, StepAddr};
+use crate::expr::Data;
+use crate::journal::record::EndState;
+use crate::plan::model::NodeIx;
+use claw_agents::outcome::{Denial, FailureClass};
+use claw_kernel::digest::Digest;
+use claw_kernel::ids::AgentId;
+use claw_providers::usage::Usage;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What earlier takes of this run left behind.
+pub trait Past: Send {
+    /// A success of the same content: at this address, else at an address that is no longer in the plan. One success
+    /// serves one step.
+    fn success(&mut self, addr: &StepAddr, key: &Digest) -> Option<PastSuccess>;
+    /// Attempts made so far.
+    fn attempts(&self, addr: &StepAddr) -> u32;
+    /// The last attempt of the same content whose transcript can be gone on from.
+    fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<u32>;
+    /// An effect of this step may have happened: it was intended and never reported.
+    fn in_doubt(&self, addr: &StepAddr) -> bool;
+    /// Why there is no success for this step although there was one of other content.
+    fn differs(&self, addr: &StepAddr, key: &Digest) -> bool;
+    /// Whether there is nothing.
+    fn is_empty(&self) -> bool;
+}
+
+/// A success of an earlier take.
+#[derive(Clone, Debug)]
+pub struct PastSuccess {
+    /// What it gave.
+    pub value: Arc<Value>,
+    /// The file that holds the whole of it.
+    pub file: Option<PathBuf>,
+    /// The agent, where it was one.
+    pub agent: Option<AgentId>,
+    /// The attempt that succeeded.
+    pub attempt: u32,
+}
+
+/// The past of a fresh run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPast;
+
+impl Past for NoPast {
+    fn success(&mut self, _: &StepAddr, _: &Digest) -> Option<PastSuccess> {
+        None
+    }
+    fn attempts(&self, _: &StepAddr) -> u32 {
+        0
+    }
+    fn transcript(&self, _: &StepAddr, _: &Digest) -> Option<u32> {
+        None
+    }
+    fn in_doubt(&self, _: &StepAddr) -> bool {
+        false
+    }
+    fn differs(&self, _: &StepAddr, _: &Digest) -> bool {
+        false
+    }
+    fn is_empty(&self) -> bool {
+        true
+    }
+}
+
+/// Where a node stands.
+#[derive(Debug)]
+pub(super) enum NodePhase {
+    /// Something it needs is not final.
+    Waiting,
+    /// Its items are being read.
+    Reading,
+    /// Its steps are known.
+    Active(Active),
+    /// Final.
+    Final(NodeFinal),
+}
+
+/// A node whose steps are known.
+#[derive(Debug, Default)]
+pub(super) struct Active {
+    /// In the order of the input.
+    pub steps: Vec<StepIx>,
+    /// Steps that were not handed to the gate yet: `each.concurrency` holds them back.
+    pub held: VecDeque<StepIx>,
+    /// Handed to the gate and not final.
+    pub open: usize,
+    /// Final with an output.
+    pub succeeded: usize,
+    /// Of these from an earlier take.
+    pub cached: usize,
+    /// Final without.
+    pub failed: usize,
+    /// The rest was called off (`fail = "fast"`).
+    pub called_off: bool,
+    /// A merge by agents in levels.
+    pub tree: Option<super::trees::Tree>,
+}
+
+/// A final node.
+#[derive(Clone, Debug)]
+pub(super) struct NodeFinal {
+    pub state: EndState,
+    /// The node whose failure or condition is the root of this end.
+    pub cause: Option<NodeIx>,
+    pub error: Option<String>,
+    pub class: Option<FailureClass>,
+}
+
+/// A node of the run.
+#[derive(Debug)]
+pub(super) struct NodeRun {
+    pub phase: NodePhase,
+    /// Entries of `needs` and `after` that are not final.
+    pub open_needs: usize,
+}
+
+/// Where a step stands.
+#[derive(Debug, PartialEq)]
+pub(super) enum StepPhase {
+    /// Held back by `each.concurrency`.
+    Held,
+    /// In the queue of the gate.
+    Queued,
+    /// An attempt runs.
+    Running,
+    /// Waits for its next attempt.
+    Backoff,
+    /// Final.
+    Final(EndState),
+}
+
+/// An item of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// As in the address.
+    pub key: ItemKey,
+    /// As in the output.
+    pub shown: Arc<str>,
+    pub value: Data,
+    /// From 1.
+    pub index: usize,
+}
+
+/// Why this step exists.
+#[derive(Clone, Debug)]
+pub(super) enum StepRole {
+    /// The node's own work (for one item).
+    Work,
+    /// One window of a merge by agents: texts to merge.
+    Window(Data),
+}
+
+/// A step of the run.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub node: NodeIx,
+    pub addr: StepAddr,
+    pub item: Option<Item>,
+    pub role: StepRole,
+    pub phase: StepPhase,
+    /// The last attempt, over all takes; 0 for none.
+    pub attempt: u32,
+    /// Attempts in this take.
+    pub tries: u32,
+    pub key: Option<Digest>,
+    pub agent: Option<AgentId>,
+    /// Spent in this take.
+    pub usage: Usage,
+    pub output: Option<Data>,
+    pub file: Option<PathBuf>,
+    pub error: Option<String>,
+    pub class: Option<FailureClass>,
+    pub denials: Vec<Denial>,
+    /// The attempt of an earlier take that it goes on from.
+    pub goes_on_from: Option<u32>,
+    /// Its items' siblings no longer need it.
+    pub called_off: bool,
+}

@@ -1,0 +1,124 @@
+//! Merges: computed at once, or by agents in levels where the input is larger than one window.
+
+use super::core::Schedule;
+use super::event::{Command, StepIx};
+use super::state::{NodePhase, StepRole};
+use crate::addr::AddrPart;
+use crate::expr::{Data, Render};
+use crate::journal::record::EndState;
+use crate::merge;
+use crate::plan::model::{MergeStrategy, MergeWork, NodeIx, Work};
+use claw_agents::outcome::FailureClass;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A merge by agents whose input needs several windows: the present level.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// The step that will merge the last level.
+    root: StepIx,
+    /// One step for each window, in order.
+    level: Vec<StepIx>,
+    /// Of these not final.
+    open: usize,
+    /// Children made so far: the next is `+<made + 1>`.
+    made: u32,
+}
+
+impl Schedule {
+    /// A merge whose inputs are final.
+    pub(super) fn begin_merge(&mut self, step: StepIx, work: &MergeWork) {
+        let (bindings, index) = self.item_bindings(step);
+        let scope = self.scope(bindings, index);
+        match &work.strategy {
+            MergeStrategy::Agent { window, .. } => match merge::inputs(work, &scope) {
+                Ok(inputs) => self.begin_level(step, inputs, *window, 0),
+                Err(error) => self.fail_step(step, FailureClass::Expr, format!("from: {error}")),
+            },
+            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
+                match merge::compute(work, &scope) {
+                    Ok(value) => self.computed(step, value),
+                    Err(error) => self.fail_step(step, FailureClass::Expr, error.to_string()),
+                }
+            }
+        }
+    }
+
+    /// A merge that also writes its output to a file of the workspace does so whenever it has one: writing the same
+    /// again changes nothing.
+    pub(super) fn write_merged(&mut self, step: StepIx) {
+        let plan = Arc::clone(&self.plan);
+        let Work::Merge(MergeWork { write: Some(path), .. }) = &plan.nodes[self.steps[step.at()].node.at()].work
+        else {
+            return;
+        };
+        let addr = self.steps[step.at()].addr.clone();
+        let Some(value) = self.steps[step.at()].output.as_ref().map(|data| Arc::clone(data.json())) else { return };
+        match path.render(&self.step_scope(step), Render::Plain) {
+            Ok(path) => self.orders.push(Command::WriteFile { step: addr, path, value }),
+            Err(error) => self.note(Some(addr), format!("write: {error}")),
+        }
+    }
+
+    /// One level: a single window is the root's own work, several are children of it.
+    fn begin_level(&mut self, root: StepIx, inputs: Vec<Value>, window: usize, made: u32) {
+        let plan = Arc::clone(&self.plan);
+        let ix = self.steps[root.at()].node;
+        let sizes: Vec<usize> = inputs.iter().map(merge::size_of).collect();
+        let windows = merge::windows(&sizes, window);
+        if windows.len() <= 1 {
+            let items = inputs;
+            self.steps[root.at()].role = StepRole::Window(Data::new(Value::Array(items)));
+            return self.begin_outside(root, &plan.nodes[ix.at()]);
+        }
+        let mut tree = Tree { root, level: Vec::new(), open: windows.len(), made };
+        for window in windows {
+            let items = inputs[window].to_vec();
+            tree.made += 1;
+            let addr = self.steps[root.at()].addr.below(AddrPart::Child(tree.made));
+            let item = self.steps[root.at()].item.clone();
+            let role = StepRole::Window(Data::new(Value::Array(items)));
+            tree.level.push(self.add_step(ix, addr, item, role));
+        }
+        let level = tree.level.clone();
+        if let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase {
+            active.tree = Some(tree);
+        }
+        for step in level {
+            self.begin_outside(step, &plan.nodes[ix.at()]);
+        }
+    }
+
+    /// A window of a tree is final. True: it was one.
+    pub(super) fn window_ended(&mut self, ix: NodeIx, step: StepIx, state: EndState) -> bool {
+        let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase else { return false };
+        let Some(tree) = active.tree.as_mut().filter(|tree| tree.level.contains(&step)) else { return false };
+        tree.open -= 1;
+        if tree.open > 0 {
+            return true;
+        }
+        let (root, level, made) = (tree.root, std::mem::take(&mut tree.level), tree.made);
+        active.tree = None;
+        let outputs: Option<Vec<Value>> = level
+            .iter()
+            .map(|step| self.steps[step.at()].output.as_ref().map(|data| data.json().as_ref().clone()))
+            .collect();
+        match (outputs, self.window_of(ix)) {
+            (Some(outputs), Some(window)) => self.begin_level(root, outputs, window, made),
+            (None, _) | (_, None) => {
+                let failed = level.iter().filter(|step| self.steps[step.at()].output.is_none()).count();
+                let class = if state == EndState::Cancelled { FailureClass::Cancelled } else { FailureClass::Tool };
+                let class = self.steps[step.at()].class.unwrap_or(class);
+                self.fail_step(root, class, format!("{failed} of {} parts of the merge failed", level.len()));
+            }
+        }
+        true
+    }
+
+    fn window_of(&self, ix: NodeIx) -> Option<usize> {
+        match &self.plan.nodes[ix.at()].work {
+            Work::Merge(MergeWork { strategy: MergeStrategy::Agent { window, .. }, .. }) => Some(*window),
+            Work::Merge(_) | Work::Agent(_) | Work::Command(_) | Work::Set { .. } => None,
+        }
+    }
+}

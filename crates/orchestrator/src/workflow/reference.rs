@@ -1,0 +1,71 @@
+//! The reference page of all keys, in Markdown.
+
+use super::keys::{self, Key, NodeKind, State, Ty};
+use super::problem::Code;
+use std::fmt::Write;
+
+/// The whole page.
+pub fn reference_markdown() -> String {
+    let mut out = String::from("# Keys of a workflow file, schema 1\n");
+    section(&mut out, "Top level", keys::TOP, 2);
+    section(&mut out, "Every node: `[node.<id>]`", keys::common(), 2);
+    for kind in NodeKind::ALL {
+        let later = if kind.runs() { "" } else { " (not in this version yet)" };
+        section(&mut out, &format!("`kind = \"{}\"`{later}", kind.as_str()), keys::own(kind), 2);
+    }
+    out.push_str("\n## Problems\n\n| code | meaning |\n|---|---|\n");
+    for code in Code::ALL {
+        let _ = writeln!(out, "| {code} | {} |", code.meaning());
+    }
+    out
+}
+
+fn section(out: &mut String, title: &str, table: &[Key], level: usize) {
+    let _ = write!(out, "\n{} {title}\n\n| key | type | default | |\n|---|---|---|---|\n", "#".repeat(level));
+    for key in table.iter().filter(|key| !key.help.is_empty()) {
+        let later = if key.state == State::Later { " (not in this version yet)" } else { "" };
+        let default = key.default.replace('|', "\\|");
+        let _ = writeln!(out, "| `{}` | {} | {default} | {}{later} |", key.name, words(&key.ty), key.help);
+    }
+    for key in table.iter().filter(|key| !key.help.is_empty()) {
+        if let Some(inner) = inner_table(&key.ty) {
+            section(out, &format!("`{}`", key.name), inner, level + 1);
+        }
+    }
+}
+
+fn inner_table(ty: &Ty) -> Option<&'static [Key]> {
+    match ty {
+        Ty::Table(keys) => Some(keys),
+        Ty::List(inner) | Ty::OneOrList(inner) | Ty::Map(inner) | Ty::Idents(inner) | Ty::Agents(inner) => {
+            inner_table(inner)
+        }
+        _ => None,
+    }
+}
+
+fn words(ty: &Ty) -> String {
+    match ty {
+        Ty::Str => "text".into(),
+        Ty::Tmpl => "tmpl".into(),
+        Ty::Expr => "expr".into(),
+        Ty::Bool => "bool".into(),
+        Ty::Int(..) => "int".into(),
+        Ty::Float(_) => "float".into(),
+        Ty::Dur => "dur".into(),
+        Ty::Size => "size".into(),
+        Ty::Slug => "slug".into(),
+        Ty::Ident => "ident".into(),
+        Ty::NodeName => "node".into(),
+        Ty::AgentName => "agent".into(),
+        Ty::Enum(now, _) => now.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Ty::List(inner) => format!("[{}]", words(inner)),
+        Ty::OneOrList(inner) => format!("{} or [{}]", words(inner), words(inner)),
+        Ty::Map(inner) | Ty::Idents(inner) | Ty::Agents(inner) => format!("table of {}", words(inner)),
+        Ty::Table(_) | Ty::Defaults => "table".into(),
+        Ty::Nodes => "nodes".into(),
+        Ty::Json => "any value".into(),
+        Ty::Output => "word or schema".into(),
+        Ty::Either(forms) => forms.iter().map(words).collect::<Vec<_>>().join(" or "),
+    }
+}

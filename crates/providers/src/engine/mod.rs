@@ -1,0 +1,11 @@
+//! The loop round one request: place, send, read, retry, fall back.
+
+mod attempt;
+mod body;
+mod target;
+mod turn;
+
+pub(crate) use turn::{Engine, class_of};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,8 @@
+//! The chat completions wire.
+
+mod calls;
+mod request;
+mod stream;
+
+pub use request::body;
+pub use stream::ChatDecoder;

@@ -1,0 +1,83 @@
+//! For the tests of tools: a workspace, agents in it, calls.
+
+use crate::error::ToolError;
+use crate::folder::WorkingFolder;
+use crate::output::ToolOutput;
+use crate::read_state::ReadState;
+use crate::sandbox::{Reach, SandboxPolicy};
+use crate::tool::{Tool, ToolContext};
+use claw_kernel::cancel::CancelToken;
+use claw_kernel::durable::{Mode, Sync, replace};
+use rustix::fs::{CWD, mkfifoat};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub(super) struct Work {
+    pub(super) folder: TempDir,
+    policy: Arc<SandboxPolicy>,
+}
+
+impl Work {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("w")).unwrap();
+        let policy = Arc::new(SandboxPolicy::new(Reach::WorkspaceWrite, folder.path().join("w")));
+        Self { folder, policy }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.policy.workspace().join(name)
+    }
+
+    pub(super) fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        replace(&path, bytes.as_ref(), Mode::Keep, Sync::No).unwrap();
+        path
+    }
+
+    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub(super) fn agent(&self, name: &str) -> ToolContext {
+        ToolContext {
+            folder: Arc::new(WorkingFolder::new(self.policy.workspace())),
+            agent: name.into(),
+            reads: Arc::new(ReadState::new()),
+            cancel: CancelToken::new(),
+            sandbox: Arc::clone(&self.policy),
+            spill: Arc::new(self.folder.path().join("spill")),
+        }
+    }
+}
+
+pub(super) async fn call(tool: &dyn Tool, ctx: &ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
+    tool.effect(ctx, &input)?;
+    tokio::time::timeout(Duration::from_secs(20), tool.call(ctx, input)).await.expect("it hangs")
+}
+
+pub(super) async fn ok(tool: &dyn Tool, ctx: &ToolContext, input: Value) -> ToolOutput {
+    call(tool, ctx, input).await.unwrap()
+}
+
+pub(super) async fn refused(tool: &dyn Tool, ctx: &ToolContext, input: Value) -> String {
+    call(tool, ctx, input).await.unwrap_err().to_string()
+}
+
+/// A workspace to search in.
+pub(super) fn tree() -> Work {
+    let work = Work::new();
+    work.put(".gitignore", "target\n");
+    work.put("target/a.rs", "needle");
+    work.put(".git/config", "needle");
+    work.put("src/a.rs", "one\nNeedle two\nthree\n");
+    work.put("src/deep/b.rs", "needle\nneedle\n");
+    work.put("src/c.txt", "needle 🦀\n");
+    work.put("bin", b"\0needle");
+    mkfifoat(CWD, work.path("src/pipe"), rustix::fs::Mode::RWXU).unwrap();
+    work
+}

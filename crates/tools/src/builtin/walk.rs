@@ -1,0 +1,50 @@
+//! Walking a folder for the searches: ignore files honoured, nothing but regular files, bounded, cancellable.
+
+use crate::error::ToolError;
+use crate::files::kind;
+use claw_kernel::cancel::CancelToken;
+use ignore::overrides::Override;
+use ignore::types::Types;
+use ignore::{DirEntry, WalkBuilder};
+use std::path::Path;
+
+/// Entries that one search looks at.
+const MOST_ENTRIES: usize = 1_000_000;
+
+/// What is walked.
+pub(super) struct Walk<'r> {
+    pub(super) root: &'r Path,
+    pub(super) globs: Option<Override>,
+    pub(super) types: Option<Types>,
+    /// Levels below the root; none: all.
+    pub(super) depth: Option<usize>,
+    /// Whether folders are given, too.
+    pub(super) folders: bool,
+}
+
+impl Walk<'_> {
+    /// The regular files in a stable order, hidden ones too, without `.git` and what ignore files name. Symlinks are
+    /// not followed; `/proc/<pid>` is not entered.
+    pub(super) fn entries(self) -> impl Iterator<Item = DirEntry> {
+        let mut walk = WalkBuilder::new(self.root);
+        walk.hidden(false).require_git(false).parents(true).follow_links(false).sort_by_file_name(Ord::cmp);
+        walk.max_depth(self.depth);
+        if let Some(globs) = self.globs {
+            walk.overrides(globs);
+        }
+        if let Some(types) = self.types {
+            walk.types(types);
+        }
+        walk.filter_entry(|entry| entry.file_name() != ".git" && !kind::is_of_a_process(entry.path()));
+        walk.build().take(MOST_ENTRIES).filter_map(Result::ok).filter(move |entry| {
+            entry
+                .file_type()
+                .is_some_and(|kind| kind.is_file() || (self.folders && kind.is_dir() && entry.depth() > 0))
+        })
+    }
+}
+
+/// Ends a search that nobody waits for.
+pub(super) fn go_on(cancel: &CancelToken) -> Result<(), ToolError> {
+    if cancel.is_cancelled() { Err(ToolError::Cancelled) } else { Ok(()) }
+}

@@ -1,0 +1,6 @@
+//! Files as tools see them: where a path leads, what kind of thing is there, text with its line ends kept.
+
+pub mod kind;
+pub mod paths;
+pub mod text;
+pub mod write;

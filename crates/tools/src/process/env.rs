@@ -1,0 +1,46 @@
+//! The environment of children: a list of names, and never a key.
+
+use std::ffi::{OsStr, OsString};
+
+const NAMES: [&str; 7] = ["PATH", "HOME", "LANG", "USER", "SHELL", "TMPDIR", "LOGNAME"];
+const PREFIXES: [&str; 2] = ["LC_", "CLAW_"];
+/// Parts of a name that say that the value is a secret.
+const SECRET: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+
+/// There is no terminal, and nobody can answer an editor, a pager or a question.
+pub(super) const QUIET: [(&str, &str); 5] = [
+    ("TERM", "dumb"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+];
+
+/// What of this process's environment a child gets.
+pub(super) fn inherited() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| is_allowed(name))
+}
+
+fn is_allowed(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let listed = NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let upper = name.to_ascii_uppercase();
+    listed && !SECRET.iter().any(|part| upper.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_strangers_stay_here() {
+        for name in
+            ["ANTHROPIC_API_KEY", "CLAW_API_KEY", "CLAW_GITHUB_TOKEN", "LD_PRELOAD", "BASH_ENV", "EDITOR"]
+        {
+            assert!(!is_allowed(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "LC_ALL", "CLAW_RUN_ID"] {
+            assert!(is_allowed(OsStr::new(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What is to be run, and within which bounds.
+
+use crate::sandbox::SandboxPolicy;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is executed.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// A line or script for the shell (bash, else sh).
+    Shell(String),
+    /// A program and its arguments.
+    Argv(OsString, Vec<OsString>),
+}
+
+/// Where output goes that is too long to keep.
+#[derive(Clone, Debug)]
+pub struct SpillTo {
+    /// The folder; made on first use.
+    pub folder: PathBuf,
+    /// Bytes of both streams together above which a file is made.
+    pub over: u64,
+    /// Bytes after which the file ends, and this is said.
+    pub most: u64,
+}
+
+/// A description of a process to run to its end.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What is executed.
+    pub program: Program,
+    /// Its working folder (absolute).
+    pub folder: PathBuf,
+    /// Beside the allowed part of this process's environment and settings that keep programs from asking; these win.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its standard input; none: `/dev/null`.
+    pub stdin: Option<Vec<u8>>,
+    /// Its time; none: as long as it takes.
+    pub time: Option<Duration>,
+    /// Bytes kept of each stream: the first half and the last half.
+    pub keep: usize,
+    /// Where the whole output goes when it is long; none: nowhere.
+    pub spill: Option<SpillTo>,
+    /// What it may touch.
+    pub sandbox: Arc<SandboxPolicy>,
+    /// Whether the shell's last working folder is reported.
+    pub report_folder: bool,
+}
+
+impl Job {
+    /// 256 KiB of each stream are kept.
+    pub const KEEP: usize = 256 * 1024;
+
+    /// A shell line: no input, no time limit, nothing spilled.
+    pub fn shell(line: impl Into<String>, folder: impl Into<PathBuf>, sandbox: Arc<SandboxPolicy>) -> Self {
+        Self::new(Program::Shell(line.into()), folder.into(), sandbox)
+    }
+
+    /// A program with arguments: no input, no time limit, nothing spilled.
+    pub fn argv(
+        program: impl Into<OsString>,
+        arguments: impl IntoIterator<Item = OsString>,
+        folder: impl Into<PathBuf>,
+        sandbox: Arc<SandboxPolicy>,
+    ) -> Self {
+        Self::new(Program::Argv(program.into(), arguments.into_iter().collect()), folder.into(), sandbox)
+    }
+
+    fn new(program: Program, folder: PathBuf, sandbox: Arc<SandboxPolicy>) -> Self {
+        Self {
+            program,
+            folder,
+            env: Vec::new(),
+            stdin: None,
+            time: None,
+            keep: Self::KEEP,
+            spill: None,
+            sandbox,
+            report_folder: false,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The only room that starts processes: a job is described, run to its end, and nothing of it is left.
+//!
+//! Owns groups, environment, time, bounded output, the private temporary folder. Knows nothing of tools or models.
+
+mod capture;
+mod env;
+mod job;
+mod pipes;
+mod run;
+mod scratch;
+mod start;
+
+pub use capture::{Kept, SpilledOutput};
+pub use job::{Job, Program, SpillTo};
+pub use run::{End, Finished, run};
+pub(crate) use scratch::Scratch;
+
+#[cfg(test)]
+mod tests;

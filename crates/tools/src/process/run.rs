@@ -1,0 +1,188 @@
+//! Runs a job to its end: output drained all the while, time and cancel kept, nothing left of it.
+
+use super::capture::{Capture, Kept, SpilledOutput};
+use super::job::Job;
+use super::start::{Started, start};
+use crate::error::ToolError;
+use crate::sandbox::SandboxStatus;
+use claw_kernel::cancel::CancelToken;
+use rustix::process::Signal;
+use std::future::Future;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long what a finished command left behind may go on.
+const LEFT_BEHIND: Duration = Duration::from_secs(1);
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_millis(1500);
+/// For processes that were killed to be gone, and for their pipes to close.
+const AFTER_KILL: Duration = Duration::from_millis(300);
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with a code.
+    Exited(i32),
+    /// By a signal that claw did not send.
+    Signalled(i32),
+    /// Its time was over.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// A job that has ended. Nothing of it lives.
+#[derive(Debug)]
+pub struct Finished {
+    /// How.
+    pub end: End,
+    /// Standard output.
+    pub out: Kept,
+    /// Standard error.
+    pub err: Kept,
+    /// The file with all of it, where it was long.
+    pub spilled: Option<SpilledOutput>,
+    /// Processes that it had left behind and that were ended.
+    pub left_behind: usize,
+    /// Governing files that it made and that were moved out of the workspace.
+    pub put_aside: Vec<PathBuf>,
+    /// The shell's last working folder, where that was asked for and is known.
+    pub folder: Option<PathBuf>,
+    /// What held it.
+    pub sandbox: SandboxStatus,
+    /// From start to end.
+    pub took: Duration,
+}
+
+/// Runs a job. Cancel: SIGTERM at once, SIGKILL after 1.5 s; what came until then is given back. Dropping the future
+/// kills at once. Errors: the job could not be started or waited for.
+///
+/// To be called on a thread of the runtime that lives as long as the job: the kernel ends children of a dead thread.
+pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> {
+    if cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    let began = Instant::now();
+    let program = job.program.name();
+    let failed = |source| ToolError::Start { program, source };
+    let started = start(&job)?;
+    let capture = Capture::new(job.keep, job.spill.clone(), started.id.clone());
+    let mut running = Running { started, capture, gone: false };
+    let (end, left_behind) =
+        running.finish(job.time.map(|time| began + time), cancel).await.map_err(failed)?;
+    running.gone = true;
+    let aside = job.spill.as_ref().map_or_else(std::env::temp_dir, |spill| spill.folder.clone());
+    let put_aside = running.started.governed.put_aside(&aside);
+    let folder = running.started.last_folder();
+    let capture = std::mem::replace(&mut running.capture, Capture::new(0, None, String::new()));
+    let (out, err, spilled) = capture.finish();
+    let sandbox = job.sandbox.status();
+    Ok(Finished { end, out, err, spilled, left_behind, put_aside, folder, sandbox, took: began.elapsed() })
+}
+
+struct Running {
+    started: Started,
+    capture: Capture,
+    gone: bool,
+}
+
+enum Why {
+    Exited(ExitStatus),
+    Time,
+    Cancel,
+}
+
+impl Running {
+    async fn finish(&mut self, deadline: Option<Instant>, cancel: &CancelToken) -> io::Result<(End, usize)> {
+        match self.wait(deadline, cancel).await? {
+            Why::Exited(status) => {
+                let over = Instant::now() + LEFT_BEHIND;
+                let left = self.clear(earliest(over, deadline), cancel.cancelled()).await;
+                Ok((end_of(status), left))
+            }
+            Why::Time => {
+                self.terminate().await?;
+                Ok((End::TimedOut, 0))
+            }
+            Why::Cancel => {
+                self.terminate().await?;
+                Ok((End::Cancelled, 0))
+            }
+        }
+    }
+
+    /// Until the main process ends, or has to.
+    async fn wait(&mut self, deadline: Option<Instant>, cancel: &CancelToken) -> io::Result<Why> {
+        let Self { started: Started { child, pipes, .. }, capture, .. } = self;
+        let time = at(deadline);
+        tokio::pin!(time);
+        let mut drained = false;
+        loop {
+            tokio::select! {
+                status = child.wait() => return Ok(Why::Exited(status?)),
+                () = pipes.drain(capture), if !drained => drained = true,
+                () = cancel.cancelled() => return Ok(Why::Cancel),
+                () = &mut time => return Ok(Why::Time),
+            }
+        }
+    }
+
+    /// SIGTERM to all, the grace, SIGKILL to all.
+    async fn terminate(&mut self) -> io::Result<()> {
+        let over = Instant::now() + GRACE;
+        self.started.group.signal_all(Signal::TERM);
+        if let Why::Time | Why::Cancel = self.wait(Some(over), &CancelToken::new()).await? {
+            self.started.group.signal_all(Signal::KILL);
+            self.started.child.wait().await?;
+        }
+        self.clear(over, std::future::pending()).await;
+        Ok(())
+    }
+
+    /// After the main process: waits for the pipes and for what it left behind, then ends that. Gives how many.
+    async fn clear(&mut self, over: Instant, hurry: impl Future<Output = ()>) -> usize {
+        let Self { started: Started { group, pipes, .. }, capture, .. } = self;
+        let by_itself = async {
+            tokio::join!(pipes.drain(capture), group.gone());
+        };
+        tokio::select! {
+            () = by_itself => return 0,
+            () = hurry => {}
+            () = tokio::time::sleep_until(over) => {}
+        }
+        let ended = tokio::time::timeout(AFTER_KILL, group.end_left_behind()).await.unwrap_or(0);
+        let _ = tokio::time::timeout(AFTER_KILL, pipes.drain(capture)).await;
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.gone {
+            self.started.group.signal_all(Signal::KILL);
+        }
+    }
+}
+
+fn earliest(one: Instant, other: Option<Instant>) -> Instant {
+    other.map_or(one, |other| one.min(other))
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn end_of(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, Some(signal)) => End::Signalled(signal),
+        (None, None) => End::Exited(-1),
+    }
+}

@@ -1,0 +1,138 @@
+//! Starts a job: environment, folder, session, wall.
+
+use super::env;
+use super::job::{Job, Program};
+use super::pipes::Pipes;
+use super::scratch::Scratch;
+use crate::error::ToolError;
+use crate::platform::{Group, adopt_orphans, prepare};
+use crate::sandbox::Governed;
+use claw_kernel::ids::RunId;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::process::{Child, Command};
+
+/// The mark in the environment by which what left its session is found.
+const MARK: &str = "CLAW_JOB";
+const FOLDER_FILE: &str = "CLAW_FOLDER_FILE";
+/// The folder is written at the shell's exit, so that `exit` in the line does not skip it.
+const REPORT_FOLDER: &str = r#"trap 'pwd -P 2>/dev/null >"$CLAW_FOLDER_FILE"' EXIT; "#;
+
+pub(super) struct Started {
+    pub(super) id: String,
+    pub(super) child: Child,
+    pub(super) group: Group,
+    pub(super) pipes: Pipes,
+    pub(super) governed: Governed,
+    scratch: Option<Scratch>,
+}
+
+impl Started {
+    /// What the shell reported at its end.
+    pub(super) fn last_folder(&self) -> Option<PathBuf> {
+        let mut bytes = std::fs::read(folder_file(self.scratch.as_ref()?)).ok()?;
+        if bytes.pop()? != b'\n' || bytes.is_empty() {
+            return None;
+        }
+        Some(PathBuf::from(OsString::from_vec(bytes)))
+    }
+}
+
+fn folder_file(scratch: &Scratch) -> PathBuf {
+    scratch.path().join(".folder")
+}
+
+impl Program {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Shell(_) => shell().display().to_string(),
+            Self::Argv(program, _) => program.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+pub(super) fn start(job: &Job) -> Result<Started, ToolError> {
+    if !job.folder.is_dir() {
+        let source = io::Error::new(io::ErrorKind::NotFound, "the working folder is not there");
+        return Err(ToolError::Io { path: job.folder.clone(), source });
+    }
+    adopt_orphans();
+    let id = next_id();
+    let scratch = job.sandbox.scratch().and_then(|scratch| scratch.child().ok());
+    let governed = job.sandbox.governed();
+    let spawn = |governed: &Governed| {
+        let mut command = command(job, &id, scratch.as_ref());
+        prepare(&mut command, job.sandbox.child(&job.folder, governed));
+        command.spawn()
+    };
+    let spawned = match spawn(&governed) {
+        // It may be the mounts that are refused: once without them.
+        Err(first) if governed.pins().next().is_some() => match spawn(&Governed::default()) {
+            Ok(child) => {
+                if job.sandbox.mounts_were_refused() {
+                    tracing::warn!(error = %first, "commands are started without mounts over governing files");
+                }
+                Ok(child)
+            }
+            Err(_) => Err(first),
+        },
+        other => other,
+    };
+    let failed = |source| ToolError::Start { program: job.program.name(), source };
+    let mut child = spawned.map_err(failed)?;
+    let ended = || failed(io::Error::other("it ended before it was started"));
+    let group = child.id().and_then(|pid| Group::new(pid, format!("{MARK}={id}"))).ok_or_else(ended)?;
+    let pipes = Pipes::of(&mut child, job.stdin.clone());
+    Ok(Started { id, child, group, pipes, governed, scratch })
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]
+fn command(job: &Job, id: &str, scratch: Option<&Scratch>) -> Command {
+    let mut command = match &job.program {
+        Program::Shell(line) => {
+            let mut command = Command::new(shell());
+            let report = if job.report_folder && scratch.is_some() { REPORT_FOLDER } else { "" };
+            command.arg("-c").arg(format!("{report}{line}"));
+            command
+        }
+        Program::Argv(program, arguments) => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+    };
+    command.env_clear().envs(env::inherited()).envs(env::QUIET);
+    if let Some(scratch) = scratch {
+        if job.sandbox.confines() {
+            command.env("TMPDIR", scratch.path());
+        }
+        if job.report_folder {
+            command.env(FOLDER_FILE, folder_file(scratch));
+        }
+    }
+    command.envs(job.env.iter().map(|(name, value)| (name, value))).env(MARK, id);
+    let stdin = if job.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(&job.folder).kill_on_drop(true);
+    command
+}
+
+fn shell() -> &'static Path {
+    static SHELL: LazyLock<&'static Path> = LazyLock::new(|| {
+        const KNOWN: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
+        KNOWN.iter().map(Path::new).find(|path| path.exists()).unwrap_or(Path::new("/bin/sh"))
+    });
+    &SHELL
+}
+
+/// Unique among all processes of claw on this machine.
+fn next_id() -> String {
+    static PROCESS: LazyLock<String> = LazyLock::new(|| RunId::fresh().to_string().to_lowercase());
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed))
+}

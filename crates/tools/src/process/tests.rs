@@ -1,0 +1,303 @@
+use super::*;
+use crate::sandbox::{Network, Reach, SandboxPolicy};
+use claw_kernel::cancel::CancelToken;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const HANG: Duration = Duration::from_secs(20);
+
+fn free(folder: &Path) -> Arc<SandboxPolicy> {
+    Arc::new(SandboxPolicy::full(folder))
+}
+
+fn walled(folder: &Path) -> Arc<SandboxPolicy> {
+    Arc::new(SandboxPolicy::new(Reach::WorkspaceWrite, folder))
+}
+
+async fn done(job: Job) -> Finished {
+    tokio::time::timeout(HANG, run(job, &CancelToken::new())).await.expect("it hangs").unwrap()
+}
+
+async fn sh(line: &str, policy: &Arc<SandboxPolicy>) -> Finished {
+    done(Job::shell(line, policy.workspace(), Arc::clone(policy))).await
+}
+
+/// Whether a process with this argument lives.
+fn lives(argument: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
+    })
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_is_ended_after_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = free(folder.path());
+    let cases = [
+        ("sleep 301.1 & echo started", "started\n", 0, "301.1"),
+        ("(sleep 301.2 >/dev/null &) ; echo x", "x\n", 0, "301.2"),
+        ("sleep 301.3 2>/dev/null & exit 3", "", 3, "301.3"),
+        ("sleep 301.4 >/dev/null 2>&1 & disown; echo y", "y\n", 0, "301.4"),
+        ("setsid sleep 301.5 >/dev/null 2>&1 & echo z", "z\n", 0, "301.5"),
+        ("(setsid nohup sleep 301.6 &) ; echo z", "z\n", 0, "301.6"),
+    ];
+    for (line, out, code, mark) in cases {
+        let began = Instant::now();
+        let ended = sh(line, &policy).await;
+        assert_eq!(ended.end, End::Exited(code), "{line}");
+        assert_eq!(ended.out.text(1000), out, "{line}");
+        assert_eq!(ended.left_behind, 1, "{line}");
+        assert!(!lives(mark), "{line}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_background_process_that_ends_by_itself_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = sh("(read x < /dev/null; echo late) & echo early", &free(folder.path())).await;
+    assert_eq!(ended.left_behind, 0);
+    assert!(ended.out.text(100).contains("late"));
+}
+
+#[tokio::test]
+async fn there_is_no_terminal_and_no_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = free(folder.path());
+    let ended = sh("cat; read x </dev/tty; echo rc=$?", &policy).await;
+    assert_eq!(ended.out.text(100), "rc=1\n");
+    let mut job = Job::shell("cat", folder.path(), policy);
+    job.stdin = Some("é".repeat(100_000).into_bytes());
+    assert_eq!(done(job).await.out.total(), 200_000);
+}
+
+#[tokio::test]
+async fn time_is_kept_with_everything_below() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = free(folder.path());
+    for (line, mark) in [
+        ("echo so far; sh -c 'sleep 302.1 & sleep 302.2'", "302.1"),
+        ("echo so far; trap '' TERM; setsid sleep 302.3 & while :; do :; done", "302.3"),
+    ] {
+        let mut job = Job::shell(line, folder.path(), Arc::clone(&policy));
+        job.time = Some(Duration::from_millis(300));
+        let ended = done(job).await;
+        assert_eq!(ended.end, End::TimedOut);
+        assert_eq!(ended.out.text(100), "so far\n");
+        assert!(!lives(mark), "{line}");
+        assert!(ended.took < Duration::from_secs(6), "{:?}", ended.took);
+    }
+}
+
+#[tokio::test]
+async fn cancel_ends_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let cancel = CancelToken::new();
+    let job = Job::shell("sleep 303.1 & sleep 303.2", folder.path(), free(folder.path()));
+    let (ended, ()) = tokio::join!(run(job, &cancel), async {
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    });
+    let ended = ended.unwrap();
+    assert_eq!(ended.end, End::Cancelled);
+    assert!(!lives("303.1") && !lives("303.2"));
+    let late = run(Job::shell("true", folder.path(), free(folder.path())), &cancel).await;
+    assert!(matches!(late, Err(crate::error::ToolError::Cancelled)));
+}
+
+#[tokio::test]
+async fn dropping_the_call_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &ready, rustix::fs::Mode::RWXU).unwrap();
+    let job = Job::shell("echo > ready; exec sleep 304.1", folder.path(), free(folder.path()));
+    let cancel = CancelToken::new();
+    tokio::select! {
+        _ = run(job, &cancel) => panic!("it ended"),
+        _ = tokio::fs::read(&ready) => {}
+    }
+    let gone = async {
+        while lives("304.1") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(HANG, gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn output_is_bounded_and_the_whole_is_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let spill = folder.path().join("spill");
+    let mut job =
+        Job::shell("head -c 3000000 /dev/zero | tr '\\0' a; echo end", folder.path(), free(folder.path()));
+    job.keep = 1000;
+    job.spill = Some(SpillTo { folder: spill.clone(), over: 500, most: 2_000_000 });
+    let ended = done(job).await;
+    assert_eq!(ended.out.total(), 3_000_004);
+    assert_eq!(ended.out.missing(), 2_999_004);
+    assert!(ended.out.text(100).ends_with("aend\n"));
+    let spilled = ended.spilled.unwrap();
+    assert_eq!((spilled.bytes, spilled.lost), (2_000_000, 1_000_004));
+    assert_eq!(std::fs::metadata(spilled.path).unwrap().len(), 2_000_000);
+}
+
+#[tokio::test]
+async fn bad_bytes_and_floods_are_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut job = Job::shell("head -c 100000 /dev/urandom; yes", folder.path(), free(folder.path()));
+    job.time = Some(Duration::from_millis(500));
+    let ended = done(job).await;
+    assert_eq!(ended.end, End::TimedOut);
+    assert!(ended.out.text(30_000).chars().count() < 30_100);
+}
+
+#[tokio::test]
+async fn the_environment_is_a_list_and_files_are_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = free(folder.path());
+    let (here, _there) = std::io::pipe().unwrap();
+    rustix::io::fcntl_setfd(&here, rustix::io::FdFlags::empty()).unwrap();
+    let mut job = Job::argv("env", [], folder.path(), Arc::clone(&policy));
+    job.env = vec![("MINE".into(), "1".into())];
+    let text = done(job).await.out.text(10_000);
+    assert!(text.contains("MINE=1") && text.contains("PATH=") && text.contains("CLAW_JOB="), "{text}");
+    assert!(!text.contains("CARGO_"), "{text}");
+    let files = done(Job::argv("ls", ["/proc/self/fd".into()], folder.path(), policy)).await.out.text(1000);
+    assert_eq!(files, "0\n1\n2\n3\n", "3 is the folder that ls reads");
+}
+
+#[tokio::test]
+async fn a_missing_program_or_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = walled(folder.path());
+    let cancel = CancelToken::new();
+    let job = Job::argv("/no/such/program", [], folder.path(), Arc::clone(&policy));
+    let text = run(job, &cancel).await.unwrap_err().to_string();
+    assert!(text.contains("cannot start /no/such/program"), "{text}");
+    let text = run(Job::shell("true", "/no/folder", policy), &cancel).await.unwrap_err().to_string();
+    assert!(text.contains("/no/folder: the working folder is not there"), "{text}");
+}
+
+#[tokio::test]
+async fn writes_stay_in_the_workspace_and_the_temporary_folder() {
+    let outside = tempfile::tempdir().unwrap();
+    let work = outside.path().join("work");
+    std::fs::create_dir_all(work.join("sub")).unwrap();
+    let policy = walled(&work);
+    if !policy.status().is_walled() {
+        return;
+    }
+    let line = "echo a > in; echo b > sub/in; mkdir -p sub/x/y; echo c > \"$TMPDIR/t\" && echo tmp ok; \
+                echo d > ../out; echo e > /tmp/claw-out-of-wall; echo f > /dev/null && echo null ok; \
+                mv in ../in; mknod dev c 1 3; ln -s .. link; echo g > link/out; rm -r sub; echo $TMPDIR";
+    let ended = sh(line, &policy).await;
+    let out = ended.out.text(1000);
+    assert!(out.contains("tmp ok") && out.contains("null ok"), "{out} {}", ended.err.text(2000));
+    assert!(!outside.path().join("out").exists() && !outside.path().join("in").exists());
+    assert!(!Path::new("/tmp/claw-out-of-wall").exists());
+    assert!(!work.join("dev").exists(), "not even root makes devices");
+    assert!(work.join("in").exists() && !work.join("sub").exists());
+    let tmp = out.lines().last().unwrap().to_owned();
+    assert!(tmp.contains("claw-") && !Path::new(&tmp).exists(), "{tmp}");
+    assert!(Path::new("/dev/null").exists());
+    let root = Path::new(&tmp).parent().unwrap().to_owned();
+    drop(policy);
+    assert!(!root.exists(), "{}", root.display());
+}
+
+#[tokio::test]
+async fn a_read_only_policy_writes_nothing() {
+    let work = tempfile::tempdir().unwrap();
+    std::fs::create_dir(work.path().join(".git")).unwrap();
+    let policy = Arc::new(SandboxPolicy::new(Reach::ReadOnly, work.path()));
+    if !policy.status().is_walled() {
+        return;
+    }
+    let ended =
+        sh("touch a; mkdir b; sed -n 'w c' /etc/passwd; echo x > $TMPDIR/x && echo ok", &policy).await;
+    assert_eq!(ended.out.text(100), "ok\n");
+    assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn tcp_is_held_where_the_network_is_off() {
+    let work = tempfile::tempdir().unwrap();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let line = format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo open", server.local_addr().unwrap().port());
+    let off = walled(work.path());
+    if !off.status().network_held {
+        return;
+    }
+    assert_eq!(sh(&line, &off).await.out.text(100), "");
+    let on = Arc::new(SandboxPolicy::new(Reach::WorkspaceWrite, work.path()).with_network(Network::On));
+    assert_eq!(sh(&line, &on).await.out.text(100), "open\n");
+}
+
+#[tokio::test]
+async fn what_governs_is_refused_when_it_exists_and_taken_out_when_it_is_made() {
+    let work = tempfile::tempdir().unwrap();
+    let root = work.path().join("w");
+    for folder in [".git/hooks", ".claude", ".git/objects"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    for file in [".git/config", ".claude/settings.json"] {
+        claw_kernel::durable::replace(
+            &root.join(file),
+            b"old",
+            claw_kernel::durable::Mode::Keep,
+            claw_kernel::durable::Sync::No,
+        )
+        .unwrap();
+    }
+    let policy = walled(&root);
+    if !policy.status().is_walled() {
+        return;
+    }
+    let line = "echo x > .git/config; echo x > .git/hooks/pre-commit; echo x > .claude/settings.json; \
+                rm -rf .claude; mv .git .git2; mv .git/config .git/c2; echo x > .git/objects/ok; \
+                echo x > .mcp.json; mkdir .claw; echo x > .claw/settings.json; mkdir .claw/runs; cd .claude && echo x > new";
+    let mut job = Job::shell(line, policy.workspace(), Arc::clone(&policy));
+    job.spill = Some(SpillTo { folder: work.path().join("spill"), over: 1000, most: 1000 });
+    let ended = done(job).await;
+    if !policy.status().governors_held {
+        return;
+    }
+    assert_eq!(std::fs::read(root.join(".git/config")).unwrap(), b"old");
+    assert_eq!(std::fs::read(root.join(".claude/settings.json")).unwrap(), b"old");
+    assert!(!root.join(".git2").exists() && !root.join(".git/hooks/pre-commit").exists());
+    assert!(!root.join(".claude/new").exists());
+    assert!(root.join(".git/objects/ok").exists() && root.join(".claw/runs").exists());
+    assert!(!root.join(".mcp.json").exists() && !root.join(".claw/settings.json").exists());
+    assert_eq!(ended.put_aside.len(), 2, "{:?}", ended.put_aside);
+    assert!(work.path().join("spill/refused-0-.mcp.json").exists());
+}
+
+#[tokio::test]
+async fn the_sandbox_cannot_signal_outside() {
+    let work = tempfile::tempdir().unwrap();
+    let policy = walled(work.path());
+    if policy.status().abi < 6 {
+        return;
+    }
+    let ended = sh(&format!("kill -0 {} || echo held", std::process::id()), &policy).await;
+    assert_eq!(ended.out.text(100), "held\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_once_each_get_their_own_output() {
+    let work = tempfile::tempdir().unwrap();
+    let policy = walled(work.path());
+    let tasks: Vec<_> = (0..128)
+        .map(|n| {
+            let policy = Arc::clone(&policy);
+            claw_kernel::tasks::spawn("job", async move { (n, sh(&format!("echo {n}"), &policy).await) })
+        })
+        .collect();
+    for task in tasks {
+        let (n, ended) = task.await.unwrap();
+        assert_eq!(ended.out.text(100), format!("{n}\n"));
+        assert_eq!(ended.left_behind, 0);
+    }
+}

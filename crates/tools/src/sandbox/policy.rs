@@ -1,0 +1,214 @@
+//! What commands may touch, as data, and the one wall that is made from it.
+
+use super::governed::Governed;
+use super::status::SandboxStatus;
+use crate::files::paths;
+use crate::platform::{ChildPlan, Wall};
+use crate::process::Scratch;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How far commands may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing is written but the private temporary folder.
+    ReadOnly,
+    /// The workspace and the extra folders are written.
+    WorkspaceWrite,
+    /// No sandbox.
+    Full,
+}
+
+/// The network of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// As far as the wall holds it: no TCP.
+    Off,
+    /// Free.
+    On,
+}
+
+/// Governing paths of a workspace, relative to it.
+const GOVERNING: [&str; 5] = [".claw", ".claude", ".mcp.json", ".git/config", ".git/hooks"];
+
+/// What commands may touch. Share one for all agents of the same rights: it owns the wall and the temporary folder.
+#[derive(Debug)]
+pub struct SandboxPolicy {
+    reach: Reach,
+    workspace: PathBuf,
+    extra: Vec<PathBuf>,
+    network: Network,
+    governing: Vec<PathBuf>,
+    scratch: OnceLock<Option<Scratch>>,
+    wall: OnceLock<Option<Wall>>,
+    mounts_refused: AtomicBool,
+}
+
+impl SandboxPolicy {
+    /// A policy over a workspace (absolute), network off.
+    pub fn new(reach: Reach, workspace: impl Into<PathBuf>) -> Self {
+        let workspace = paths::resolve(&workspace.into());
+        let governing = GOVERNING.iter().map(|name| workspace.join(name)).collect();
+        Self {
+            reach,
+            workspace,
+            extra: Vec::new(),
+            network: Network::Off,
+            governing,
+            scratch: OnceLock::new(),
+            wall: OnceLock::new(),
+            mounts_refused: AtomicBool::new(false),
+        }
+    }
+
+    /// No sandbox, network free.
+    pub fn full(workspace: impl Into<PathBuf>) -> Self {
+        Self::new(Reach::Full, workspace).with_network(Network::On)
+    }
+
+    /// More folders that may be written (absolute).
+    pub fn with_writable(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.extra.extend(folders.into_iter().map(|folder| paths::resolve(&folder)));
+        self
+    }
+
+    /// The network.
+    pub fn with_network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// More paths that govern (absolute): the running workflow file, claw's own state.
+    pub fn with_governing(mut self, governing: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.governing.extend(governing.into_iter().map(|path| paths::resolve(&path)));
+        self
+    }
+
+    /// How far commands reach.
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// Whether commands are held back at all.
+    pub(crate) fn confines(&self) -> bool {
+        match self.reach {
+            Reach::ReadOnly | Reach::WorkspaceWrite => true,
+            Reach::Full => false,
+        }
+    }
+
+    /// The workspace, resolved.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// The network of commands.
+    pub fn network(&self) -> Network {
+        self.network
+    }
+
+    /// Whether a resolved path is, lies in, or holds something that governs: `.git` holds `.git/config`.
+    pub fn is_governing(&self, path: &Path) -> bool {
+        self.governing.iter().any(|governing| path.starts_with(governing))
+            || (path != self.workspace
+                && path.starts_with(&self.workspace)
+                && self.governing.iter().any(|governing| governing.starts_with(path)))
+    }
+
+    /// Whether the policy lets a resolved path be written. Pure: for the gate, not the boundary.
+    pub fn may_write(&self, path: &Path) -> bool {
+        match self.reach {
+            Reach::ReadOnly => false,
+            Reach::WorkspaceWrite => {
+                let inside =
+                    path.starts_with(&self.workspace) || self.extra.iter().any(|e| path.starts_with(e));
+                inside && !self.is_governing(path)
+            }
+            Reach::Full => true,
+        }
+    }
+
+    /// What the running system holds of it. Makes the wall where that has not happened.
+    pub fn status(&self) -> SandboxStatus {
+        let Some(wall) = self.wall() else { return SandboxStatus::none("switched off") };
+        let mut status = wall.status.clone();
+        status.governors_held = status.is_walled() && !self.mounts_refused.load(Ordering::Relaxed);
+        status
+    }
+
+    /// The temporary folder of this policy's commands; none where none can be made.
+    pub(crate) fn scratch(&self) -> Option<&Scratch> {
+        self.scratch.get_or_init(|| Scratch::make().ok()).as_ref()
+    }
+
+    fn wall(&self) -> Option<&Wall> {
+        let build = || match self.reach {
+            Reach::Full => None,
+            Reach::ReadOnly => Some(Wall::build(&self.writable(&[]), self.network)),
+            Reach::WorkspaceWrite => {
+                let mut folders = vec![self.workspace.clone()];
+                folders.extend_from_slice(&self.extra);
+                Some(Wall::build(&self.writable(&folders), self.network))
+            }
+        };
+        self.wall.get_or_init(build).as_ref()
+    }
+
+    fn writable(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        folders.iter().cloned().chain(self.scratch().map(|scratch| scratch.path().to_owned())).collect()
+    }
+
+    /// What governs, as it is before a command; nothing to watch where commands cannot write it or may.
+    pub(crate) fn governed(&self) -> Governed {
+        match self.reach {
+            Reach::WorkspaceWrite if self.status().is_walled() => {
+                Governed::look(&self.workspace, &self.governing)
+            }
+            Reach::WorkspaceWrite | Reach::ReadOnly | Reach::Full => Governed::default(),
+        }
+    }
+
+    /// How a child that works in `folder` is confined.
+    pub(crate) fn child(&self, folder: &Path, governed: &Governed) -> ChildPlan {
+        let plan = ChildPlan::new(folder);
+        let Some(wall) = self.wall() else { return plan };
+        let plan = walled(plan, wall);
+        if self.mounts_refused.load(Ordering::Relaxed) { plan } else { plan.with_pins(governed.pins()) }
+    }
+
+    /// The system does not let a child mount: later children are started without. Whether that is news.
+    pub(crate) fn mounts_were_refused(&self) -> bool {
+        !self.mounts_refused.swap(true, Ordering::Relaxed)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn walled(plan: ChildPlan, wall: &Wall) -> ChildPlan {
+    match &wall.ruleset {
+        Some(ruleset) => plan.with_ruleset(std::sync::Arc::clone(ruleset)),
+        None => plan,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn walled(plan: ChildPlan, _wall: &Wall) -> ChildPlan {
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_governs_is_not_writable_and_neither_is_what_holds_it() {
+        let policy = SandboxPolicy::new(Reach::WorkspaceWrite, "/w");
+        for path in ["/w/.claw/x", "/w/.mcp.json", "/w/.git/hooks/pre-commit", "/w/.git", "/w-evil/x", "/x"] {
+            assert!(!policy.may_write(Path::new(path)), "{path}");
+        }
+        for path in ["/w/x", "/w/.git/index", "/w/.clawx", "/w/sub/.claw/x"] {
+            assert!(policy.may_write(Path::new(path)), "{path}");
+        }
+        assert!(!SandboxPolicy::new(Reach::ReadOnly, "/w").may_write(Path::new("/w/x")));
+    }
+}
