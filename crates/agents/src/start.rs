@@ -70,17 +70,7 @@ async fn prepare(
     let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
     let context = context(&request, policy.clone());
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
-    let opened =
-        Transcript::open(&request.transcript, &services.logs, move |name, input| judge.of(name, input)).await;
-    let Opened { mut transcript, loaded } =
-        opened.map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
-    for repair in &loaded.repairs {
-        events.send(AgentEvent::Note(format!("{}: {repair}", request.transcript.display()))).await;
-    }
-    if let Some(End::Completed { text, output }) = &loaded.end {
-        let end = AgentEnd::Completed { text: text.clone(), output: output.clone() };
-        return Err(Box::new(AgentOutcome { turns: loaded.turns, ..without_work(end) }));
-    }
+    let Opened { mut transcript, loaded } = open(&services, &request, judge, &*events).await?;
     let history = begin(&services, &request, &loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
@@ -119,6 +109,30 @@ async fn prepare(
         spent: Spent::default(),
     });
     Ok(Ready { shell, last_stop: loaded.last_stop })
+}
+
+/// What the transcript holds; every repair is said. An attempt that completed has its outcome there.
+async fn open(
+    services: &AgentServices,
+    request: &AgentRequest,
+    judge: ReadsOnly,
+    events: &dyn EventSink,
+) -> Result<Opened, Box<AgentOutcome>> {
+    let opened =
+        Transcript::open(&request.transcript, &services.logs, move |name, input| judge.of(name, input));
+    let opened = opened
+        .await
+        .map_err(|error| Box::new(without_work(failed(FailureClass::Tool, error.to_string()))))?;
+    for repair in &opened.loaded.repairs {
+        events.send(AgentEvent::Note(format!("{}: {repair}", request.transcript.display()))).await;
+    }
+    match &opened.loaded.end {
+        Some(End::Completed { text, output }) => {
+            let end = AgentEnd::Completed { text: text.clone(), output: output.clone() };
+            Err(Box::new(AgentOutcome { turns: opened.loaded.turns, ..without_work(end) }))
+        }
+        Some(End::Failed { .. } | End::Cancelled) | None => Ok(opened),
+    }
 }
 
 fn models(services: &AgentServices, request: &AgentRequest) -> Arc<[String]> {

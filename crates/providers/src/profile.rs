@@ -218,7 +218,7 @@ impl Profile {
     pub fn info(&self, model: &str) -> ModelInfo {
         let mut info = known(model).unwrap_or(ModelInfo::UNKNOWN);
         let is_free = self.is_local && self.credentials == Some(Credentials::NotNeeded);
-        info.price = self.price.or_else(|| if is_free { Some(Price::FREE) } else { info.price });
+        info.price = self.price.or(if is_free { Some(Price::FREE) } else { info.price });
         let described = self.models.iter().find_map(|entry| match entry {
             ModelEntry::Described(known) if known.name.eq_ignore_ascii_case(model) => Some(known),
             ModelEntry::Described(_) | ModelEntry::Name(_) => None,

@@ -4,15 +4,14 @@
 //! error result in its place. Results go back in the order of the calls, in one message.
 
 use super::history::History;
+use super::reading::{Reader, Reading};
 use super::schema::{self, AnswerSchema};
-use super::toolbox::{Meaning, Toolbox};
+use super::toolbox::Toolbox;
 use crate::effects::CallNo;
 use crate::outcome::{AgentEnd, FailureClass};
-use crate::text_calls::{self, Piece};
-use claw_providers::event::{Answer, CutCall, CutReason, StopReason};
+use claw_providers::event::{Answer, StopReason};
 use claw_providers::message::{Block, Image, Message, Role};
 use serde_json::Value;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Answers in a row that were cut in the same way, after which it ends.
@@ -103,11 +102,12 @@ pub(crate) enum Command {
     End(AgentEnd),
 }
 
+/// A call's place in its batch.
 #[derive(Debug)]
-struct Slot {
-    id: String,
-    no: CallNo,
-    result: Option<CallResult>,
+pub(super) struct Slot {
+    pub(super) id: String,
+    pub(super) no: CallNo,
+    pub(super) result: Option<CallResult>,
 }
 
 #[derive(Debug)]
@@ -115,20 +115,6 @@ struct Batch {
     slots: Vec<Slot>,
     /// What happens once all results are in.
     then: Option<AgentEnd>,
-}
-
-/// An answer, sorted.
-#[derive(Debug, Default)]
-struct Reading {
-    /// For the history.
-    content: Vec<Block>,
-    /// One for each call, in order.
-    slots: Vec<Slot>,
-    planned: Vec<PlannedCall>,
-    /// Names of the calls that were cut.
-    cut: Vec<String>,
-    /// A structured answer that satisfies the schema.
-    output: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -304,8 +290,10 @@ impl Conversation {
                 out,
             );
         }
-        let Reading { content, slots, planned, cut, output } =
-            self.read(answer.blocks, &answer.cut_calls, text_calls);
+        let reader = Reader { rules: &self.rules, history: &self.history, turn: self.turn };
+        let Reading { content, slots, planned, cut, output, wrong } =
+            reader.read(answer.blocks, &answer.cut_calls, text_calls);
+        self.wrong_answers += wrong;
         let text: String = content.iter().filter_map(Block::as_text).collect();
         if !content.is_empty() {
             let message = Message { role: Role::Assistant, content };
@@ -325,94 +313,6 @@ impl Conversation {
         self.state = State::Running(Batch { slots, then });
         out.extend(self.refusals());
         if planned.is_empty() { self.batch_is_in(out) } else { out.push(Command::Run(planned)) }
-    }
-
-    /// Sorts an answer's blocks.
-    fn read(&mut self, blocks: Vec<Block>, cuts: &[CutCall], text_calls: bool) -> Reading {
-        let mut reading = Reading::default();
-        let mut taken = HashSet::new();
-        for (at, block) in blocks.into_iter().enumerate() {
-            let why = cuts.iter().find(|cut| cut.block == at).map(|cut| cut.why);
-            for block in self.spelled(block, text_calls) {
-                let Block::ToolUse { id, name, input } = block else {
-                    reading.content.push(block);
-                    continue;
-                };
-                let index = u32::try_from(reading.slots.len() + 1).unwrap_or(u32::MAX);
-                let no = CallNo { turn: self.turn, index };
-                let id = self.history.unique_id(&id, &taken, no.turn, no.index);
-                taken.insert(id.clone());
-                let input = if input.is_object() { input } else { Value::Object(serde_json::Map::new()) };
-                let result = match why {
-                    Some(why) => {
-                        reading.cut.push(name.clone());
-                        Some(CallResult::error(cut_words(why)))
-                    }
-                    None => self.judge(&name, &input, no, &mut reading),
-                };
-                reading.slots.push(Slot { id: id.clone(), no, result });
-                reading.content.push(Block::ToolUse { id, name, input });
-            }
-        }
-        reading
-    }
-
-    /// Leaves out empty texts; finds calls in a text where the model writes them so.
-    fn spelled(&self, block: Block, text_calls: bool) -> Vec<Block> {
-        let Block::Text { text } = block else { return vec![block] };
-        if text.trim().is_empty() {
-            return Vec::new();
-        }
-        let offered = |name: &str| {
-            matches!(self.rules.toolbox.meaning(name), Meaning::Offered(_))
-                || (matches!(self.rules.answer, AnswerRule::Call(_)) && schema::is_answer_tool(name))
-        };
-        let pieces = if text_calls { text_calls::split(&text, &offered) } else { None };
-        match pieces {
-            None => vec![Block::Text { text }],
-            Some(pieces) => pieces
-                .into_iter()
-                .map(|piece| match piece {
-                    Piece::Text(text) => Block::Text { text },
-                    Piece::Call { name, input } => Block::ToolUse { id: String::new(), name, input },
-                })
-                .collect(),
-        }
-    }
-
-    /// The result of a call that does not run; `None` where it takes its place among those that do.
-    fn judge(&mut self, name: &str, input: &Value, no: CallNo, reading: &mut Reading) -> Option<CallResult> {
-        if let AnswerRule::Call(schema) = &self.rules.answer
-            && schema::is_answer_tool(name)
-        {
-            return Some(match schema.answer(input) {
-                Ok(answer) => {
-                    reading.output.get_or_insert(answer);
-                    CallResult { text: "accepted".into(), ..CallResult::default() }
-                }
-                Err(fault) => {
-                    self.wrong_answers += 1;
-                    CallResult::error(fault.to_string())
-                }
-            });
-        }
-        let toolbox = &self.rules.toolbox;
-        let refusal = match toolbox.meaning(name) {
-            Meaning::Offered(tool) => {
-                reading.planned.push(PlannedCall { no, tool, input: input.clone() });
-                return None;
-            }
-            Meaning::Withheld(tool) => {
-                format!("the tool `{tool}` is not in this agent's set; its tools: {}", toolbox.listed())
-            }
-            Meaning::Unknown { near: Some(near) } => {
-                format!("there is no tool `{name}`; did you mean `{near}`? Your tools: {}", toolbox.listed())
-            }
-            Meaning::Unknown { near: None } => {
-                format!("there is no tool `{name}`; your tools: {}", toolbox.listed())
-            }
-        };
-        Some(CallResult::error(refusal))
     }
 
     fn count_cuts(&mut self, cut: Vec<String>) -> Option<AgentEnd> {
@@ -600,17 +500,6 @@ impl Conversation {
                 out.push(Command::StopWork);
             }
             other @ (State::Stopping { .. } | State::Ended) => self.state = other,
-        }
-    }
-}
-
-fn cut_words(why: CutReason) -> &'static str {
-    match why {
-        CutReason::OutputLimit => {
-            "the call was cut at the output limit and not run; do it in smaller steps, such as several short edits"
-        }
-        CutReason::NotJson => {
-            "the call was cut at the output limit or broken (its input is no JSON object) and not run; give it again, in smaller steps"
         }
     }
 }

@@ -7,6 +7,7 @@ mod asking;
 mod calls;
 mod core;
 mod history;
+mod reading;
 mod running;
 mod schema;
 mod shell;

@@ -1,13 +1,14 @@
 //! What is at a path, found out without opening it: pipes, devices and sockets are named, never opened.
 
 use crate::error::ToolError;
-use rustix::fs::{Mode, OFlags};
+use crate::platform::open_resolved;
+use rustix::fs::OFlags;
 use std::fs::{File, FileType, Metadata};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Opens a regular file for reading. Anything else is refused by name before it is opened, and again after it, in case
+/// Opens a regular file for reading (resolved path). Anything else is refused by name before it is opened, and again after it, in case
 /// it was exchanged in between.
 pub fn open_regular(path: &Path) -> Result<(File, Metadata), ToolError> {
     let failed = |source: io::Error| ToolError::Io { path: path.to_owned(), source };
@@ -19,9 +20,8 @@ pub fn open_regular(path: &Path) -> Result<(File, Metadata), ToolError> {
     }
     let meta = std::fs::metadata(path).map_err(failed)?;
     must_be_regular(path, meta.file_type())?;
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file =
-        File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?);
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open_resolved(path, flags).map_err(|errno| failed(errno.into()))?);
     let meta = file.metadata().map_err(failed)?;
     must_be_regular(path, meta.file_type())?;
     Ok((file, meta))

@@ -76,3 +76,12 @@ impl Group {
         }
     }
 }
+
+/// Opens a resolved path; only its last part is held against symlinks.
+pub(crate) fn open_resolved(
+    path: &Path,
+    flags: rustix::fs::OFlags,
+) -> Result<std::os::fd::OwnedFd, rustix::io::Errno> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
+}

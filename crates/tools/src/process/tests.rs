@@ -20,11 +20,17 @@ async fn done(job: Job) -> Finished {
 }
 
 async fn sh(line: &str, policy: &Arc<SandboxPolicy>) -> Finished {
-    done(Job::shell(line, policy.workspace(), Arc::clone(policy))).await
+    done(Job::shell(own(line), policy.workspace(), Arc::clone(policy))).await
+}
+
+/// A line or argument that only this test process uses: `@` becomes its number.
+fn own(text: &str) -> String {
+    text.replace('@', &std::process::id().to_string())
 }
 
 /// Whether a process with this argument lives.
 fn lives(argument: &str) -> bool {
+    let argument = own(argument);
     std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
@@ -36,12 +42,12 @@ async fn what_a_command_leaves_behind_is_ended_after_a_second() {
     let folder = tempfile::tempdir().unwrap();
     let policy = free(folder.path());
     let cases = [
-        ("sleep 301.1 & echo started", "started\n", 0, "301.1"),
-        ("(sleep 301.2 >/dev/null &) ; echo x", "x\n", 0, "301.2"),
-        ("sleep 301.3 2>/dev/null & exit 3", "", 3, "301.3"),
-        ("sleep 301.4 >/dev/null 2>&1 & disown; echo y", "y\n", 0, "301.4"),
-        ("setsid sleep 301.5 >/dev/null 2>&1 & echo z", "z\n", 0, "301.5"),
-        ("(setsid nohup sleep 301.6 &) ; echo z", "z\n", 0, "301.6"),
+        ("sleep 301.1@ & echo started", "started\n", 0, "301.1@"),
+        ("(sleep 301.2@ >/dev/null &) ; echo x", "x\n", 0, "301.2@"),
+        ("sleep 301.3@ 2>/dev/null & exit 3", "", 3, "301.3@"),
+        ("sleep 301.4@ >/dev/null 2>&1 & disown; echo y", "y\n", 0, "301.4@"),
+        ("setsid sleep 301.5@ >/dev/null 2>&1 & echo z", "z\n", 0, "301.5@"),
+        ("(setsid nohup sleep 301.6@ &) ; echo z", "z\n", 0, "301.6@"),
     ];
     for (line, out, code, mark) in cases {
         let began = Instant::now();
@@ -78,10 +84,10 @@ async fn time_is_kept_with_everything_below() {
     let folder = tempfile::tempdir().unwrap();
     let policy = free(folder.path());
     for (line, mark) in [
-        ("echo so far; sh -c 'sleep 302.1 & sleep 302.2'", "302.1"),
-        ("echo so far; trap '' TERM; setsid sleep 302.3 & while :; do :; done", "302.3"),
+        ("echo so far; sh -c 'sleep 302.1@ & sleep 302.2@'", "302.1@"),
+        ("echo so far; trap '' TERM; setsid sleep 302.3@ & while :; do :; done", "302.3@"),
     ] {
-        let mut job = Job::shell(line, folder.path(), Arc::clone(&policy));
+        let mut job = Job::shell(own(line), folder.path(), Arc::clone(&policy));
         job.time = Some(Duration::from_millis(300));
         let ended = done(job).await;
         assert_eq!(ended.end, End::TimedOut);
@@ -95,14 +101,14 @@ async fn time_is_kept_with_everything_below() {
 async fn cancel_ends_everything() {
     let folder = tempfile::tempdir().unwrap();
     let cancel = CancelToken::new();
-    let job = Job::shell("sleep 303.1 & sleep 303.2", folder.path(), free(folder.path()));
+    let job = Job::shell(own("sleep 303.1@ & sleep 303.2@"), folder.path(), free(folder.path()));
     let (ended, ()) = tokio::join!(run(job, &cancel), async {
         tokio::task::yield_now().await;
         cancel.cancel();
     });
     let ended = ended.unwrap();
     assert_eq!(ended.end, End::Cancelled);
-    assert!(!lives("303.1") && !lives("303.2"));
+    assert!(!lives("303.1@") && !lives("303.2@"));
     let late = run(Job::shell("true", folder.path(), free(folder.path())), &cancel).await;
     assert!(matches!(late, Err(crate::error::ToolError::Cancelled)));
 }
@@ -112,14 +118,14 @@ async fn dropping_the_call_kills() {
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("ready");
     rustix::fs::mkfifoat(rustix::fs::CWD, &ready, rustix::fs::Mode::RWXU).unwrap();
-    let job = Job::shell("echo > ready; exec sleep 304.1", folder.path(), free(folder.path()));
+    let job = Job::shell(own("echo > ready; exec sleep 304.1@"), folder.path(), free(folder.path()));
     let cancel = CancelToken::new();
     tokio::select! {
         _ = run(job, &cancel) => panic!("it ended"),
         _ = tokio::fs::read(&ready) => {}
     }
     let gone = async {
-        while lives("304.1") {
+        while lives("304.1@") {
             tokio::task::yield_now().await;
         }
     };

@@ -1,5 +1,6 @@
 use super::super::history::fault;
 use super::*;
+use claw_providers::event::{CutCall, CutReason};
 use claw_providers::usage::Usage;
 use claw_tools::registry::Registry;
 use proptest::prelude::*;

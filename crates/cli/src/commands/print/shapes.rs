@@ -27,10 +27,11 @@ pub(super) fn init(session: SessionId, cwd: &str, model: &str, mode: &str, tools
 }
 
 /// A whole message of the model.
-pub(super) fn assistant(session: SessionId, answer: &Answer) -> Value {
+pub(super) fn assistant(session: SessionId, id: Option<&str>, answer: &Answer) -> Value {
     json!({
         "type": "assistant",
         "message": {
+            "id": id,
             "type": "message",
             "role": "assistant",
             "model": answer.model,

@@ -6,7 +6,7 @@ use claw_agents::model::{Model, ModelTraits};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::ids::SessionId;
 use claw_providers::error::ProviderError;
-use claw_providers::event::{Answer, RequestEvent};
+use claw_providers::event::{Answer, RequestEvent, StreamEvent};
 use claw_providers::request::Request;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -31,9 +31,13 @@ impl Tee {
         let _ = self.out.line(line.to_string()).await;
     }
 
-    async fn pass(&self, mut from: mpsc::Receiver<RequestEvent>, to: &mpsc::Sender<RequestEvent>) {
+    async fn pass(&self, mut from: mpsc::Receiver<RequestEvent>, to: &mpsc::Sender<RequestEvent>) -> Option<String> {
         let mut partial = Partial::default();
+        let mut last = None;
         while let Some(event) = from.recv().await {
+            if let RequestEvent::Stream(StreamEvent::MessageStart { id, .. }) = &event {
+                last.clone_from(id);
+            }
             match &event {
                 RequestEvent::Stream(event) if self.partial => {
                     for piece in partial.on(event) {
@@ -50,9 +54,10 @@ impl Tee {
                 | RequestEvent::FellBack { .. } => {}
             }
             if to.send(event).await.is_err() {
-                return;
+                break;
             }
         }
+        last
     }
 }
 
@@ -75,9 +80,9 @@ impl Model for Tee {
                 drop(door);
                 answer
             };
-            let (answer, ()) = tokio::join!(asking, self.pass(inbox, events));
+            let (answer, id) = tokio::join!(asking, self.pass(inbox, events));
             if let Ok(answer) = &answer {
-                self.print(&shapes::assistant(self.session, answer)).await;
+                self.print(&shapes::assistant(self.session, id.as_deref(), answer)).await;
             }
             answer
         })

@@ -49,6 +49,8 @@ pub(super) struct Watch {
     reader: BoardReader,
     plain: PlainLines,
     began: Option<Timestamp>,
+    /// The start of the run, told before anybody could listen.
+    first: Option<RunEvent>,
     out: Option<Arc<Stdout>>,
     partial: bool,
     ending: Option<Ending>,
@@ -68,6 +70,7 @@ impl Watch {
             reader: BoardReader::new(danger),
             plain: PlainLines::default(),
             began: None,
+            first: None,
             out: (flags.output_format == Format::StreamJson).then(|| Arc::new(Stdout::start())),
             partial: flags.include_partial_messages,
             ending: None,
@@ -79,8 +82,11 @@ impl Watch {
     /// Until the run is over, or a second signal ends the patience.
     pub(super) async fn run(mut self, handle: RunHandle, signals: &mut Signals) -> Watched {
         let mut events = handle.subscribe();
-        let writer = self.out.clone().map(|out| lines::write(out, handle.subscribe(), self.partial));
         let board = Arc::clone(handle.board());
+        let first = started(&handle, &board);
+        let writer =
+            self.out.clone().map(|out| lines::write(out, first.clone(), handle.subscribe(), self.partial));
+        self.first = Some(first);
         let orders = handle.orders();
         let never = CancelToken::new();
         let gone = self.out.as_ref().map_or(&never, |out| out.gone()).clone();
@@ -176,6 +182,9 @@ impl Watch {
     }
 
     fn show(&mut self, event: &RunEvent, board: &Board) {
+        if let Some(first) = self.first.take().filter(|first| first.seq != event.seq) {
+            self.show(&first, board);
+        }
         let began = *self.began.get_or_insert(event.at);
         let line = self.plain.line(event);
         if !self.screen.has_bars() {
@@ -208,6 +217,12 @@ impl Watch {
             ) => {}
         }
     }
+}
+
+fn started(handle: &RunHandle, board: &Board) -> RunEvent {
+    let head = board.head();
+    let kind = RunEventKind::RunStarted { workflow: head.workflow, nodes: head.nodes, take: handle.take };
+    RunEvent { run: handle.id, seq: 1, at: head.started, step: None, attempt: None, kind }
 }
 
 async fn answered(asking: &mut Option<BoxFuture<'static, ()>>) {

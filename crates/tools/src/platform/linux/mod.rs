@@ -2,8 +2,10 @@
 
 mod child;
 mod kin;
+mod open;
 mod wall;
 
 pub(crate) use child::{ChildPlan, prepare};
 pub(crate) use kin::{Group, adopt_orphans};
+pub(crate) use open::open_resolved;
 pub(crate) use wall::Wall;
