@@ -99,11 +99,9 @@ async fn begin(
         .into_iter()
         .flatten()
         .fold(options.permission, claw_agents::permission::Permission::intersect);
-    let models = match &options.model {
-        Some(model) => vec![model.clone()],
-        None if work.models.is_empty() => work.definition.models.clone(),
-        None => work.models.clone(),
-    };
+    // The flag is for agents to which neither the file nor their definition gives a model.
+    let said = [&work.models, &work.definition.models].into_iter().find(|models| !models.is_empty());
+    let models = said.cloned().unwrap_or_else(|| options.model.iter().cloned().collect());
     let mut prompt = prepared.prompt.clone();
     for path in &prepared.attach {
         attach(&mut prompt, &options.workspace, path)?;

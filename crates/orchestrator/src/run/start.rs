@@ -64,7 +64,7 @@ pub struct RunOptions {
     pub resume: Option<ResumeFrom>,
     /// At most this, for every step.
     pub permission: Permission,
-    /// In place of what file and definitions say.
+    /// For agents to which neither the file nor their definition gives one.
     pub model: Option<String>,
     /// Of claw.
     pub version: String,

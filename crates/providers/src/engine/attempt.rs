@@ -103,12 +103,8 @@ impl Attempt<'_> {
             };
             let chunk = match timeout_at(from + limit, response.chunk()).await {
                 Ok(Ok(chunk)) => chunk,
-                Ok(Err(error)) => return Err(self.broken(&describe(error))),
-                Err(_) => {
-                    reader.give_up(&mut out);
-                    self.pass_on(&mut out).await;
-                    return if self.assembler.is_whole() { Ok(()) } else { Err(self.stalled(limit)) };
-                }
+                Ok(Err(error)) => return self.give_up(reader, self.broken(&describe(error))).await,
+                Err(_) => return self.give_up(reader, self.stalled(limit)).await,
             };
             let is_end = chunk.is_none();
             let fed = match &chunk {
@@ -131,6 +127,14 @@ impl Attempt<'_> {
             }
             fed.map_err(|bad| self.bad_body(bad))?;
         }
+    }
+
+    /// Nothing more comes. What the wire allows to be left out may make the message whole all the same.
+    async fn give_up(&mut self, mut reader: BodyReader, failed: TryFailed) -> Result<(), TryFailed> {
+        let mut out = Vec::new();
+        reader.give_up(&mut out);
+        self.pass_on(&mut out).await;
+        if self.assembler.is_whole() { Ok(()) } else { Err(failed) }
     }
 
     async fn pass_on(&mut self, out: &mut Vec<StreamEvent>) {
@@ -255,12 +259,13 @@ async fn error_body(mut response: Response) -> Vec<u8> {
     body
 }
 
-/// The innermost cause, without the address.
+/// The innermost cause, without the address and without a library's pointer to its manual.
 fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    cause.to_string()
+    let text = cause.to_string();
+    text.split_once(": https://").map_or(text.as_str(), |(words, _)| words).to_owned()
 }

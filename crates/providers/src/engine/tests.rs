@@ -602,3 +602,33 @@ async fn a_connection_is_used_again() {
     }
     assert!(*accepted.lock().unwrap() < 5, "no connection was used again");
 }
+
+#[tokio::test]
+async fn bytes_that_never_become_an_event_are_no_progress() {
+    let drip = format!("{}data: ", head("BEFORE")).into_bytes();
+    let server = Server::start(vec![Reply::KeepAlive(drip, b"x"), stream(full("AFTER"))]).await;
+    let (answer, _) = ask(&server.providers("ANTHROPIC", &[]), &["opus"]).await;
+    assert_eq!(text(&answer.unwrap()), "AFTER");
+}
+
+#[tokio::test]
+async fn a_chat_stream_is_whole_once_its_finish_reason_came_and_not_before() {
+    let part = "data: {\"choices\":[{\"delta\":{\"content\":\"PART\"},\"finish_reason\":null}]}\n\n";
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let error = "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n";
+    let done = format!("{}{end}data: [DONE]\n\n", part.replace("PART", "OK"));
+    for bad in [part.to_owned(), format!("{part}{error}"), error.to_owned()] {
+        let server = Server::start(vec![stream(bad), stream(done.clone())]).await;
+        let (answer, _) = ask(&server.providers("OPENAI", &[]), &["gpt-4o"]).await;
+        let answer = answer.unwrap();
+        assert_eq!((text(&answer), answer.blocks.len(), server.seen().len()), ("OK", 1, 2));
+        assert_eq!(server.seen()[0].body, server.seen()[1].body);
+    }
+    let cut = status("200 OK", "content-length: 9000\r\n", &format!("{part}{end}"));
+    let open = Reply::KeepAlive(format!("{part}{end}").into(), b": x\n\n");
+    for whole in [cut, open] {
+        let server = Server::start(vec![whole]).await;
+        let (answer, _) = ask(&server.providers("OPENAI", &[]), &["gpt-4o"]).await;
+        assert_eq!((text(&answer.unwrap()), server.seen().len()), ("PART", 1));
+    }
+}
