@@ -2,6 +2,10 @@
 //! Each module stands behind `cfg(test)`: so clippy takes its `unwrap` for what it is, a test that fails.
 
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod kit_selftest;
+#[cfg(test)]
+mod progress;
 #[cfg(test)]
 mod tidy;

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 /// The function that `<name> | path` becomes.
 pub(super) const PATH_FUNCTION: &str = "__claw_path";
 
-/// Steps of one evaluation. One step also pays for 64 bytes that the engine makes.
-const FUEL: u64 = 20_000_000;
+/// Steps of one evaluation. One step also pays for 64 bytes that the engine makes: 64 MB in all.
+const FUEL: u64 = 1_000_000;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(build);
 
@@ -19,19 +19,93 @@ pub(super) fn environment() -> &'static Environment<'static> {
 
 /// Filters of the engine that stay.
 const ENGINE_FILTERS: [&str; 44] = [
-    "abs", "attr", "batch", "bool", "capitalize", "chain", "count", "dictsort", "first", "float", "format", "groupby",
-    "indent", "int", "items", "join", "last", "length", "list", "lower", "map", "max", "min", "pprint", "reject",
-    "rejectattr", "replace", "reverse", "round", "select", "selectattr", "slice", "sort", "split", "string", "sum",
-    "title", "tojson", "trim", "unique", "upper", "zip", "d", "default",
+    "abs",
+    "attr",
+    "batch",
+    "bool",
+    "capitalize",
+    "chain",
+    "count",
+    "dictsort",
+    "first",
+    "float",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "unique",
+    "upper",
+    "zip",
+    "d",
+    "default",
 ];
 
-const OWN_FILTERS: [&str; 9] = ["raw", "json", "bullets", "lines", "head", "tail", "table", "flatten", "path"];
+const OWN_FILTERS: [&str; 9] =
+    ["raw", "json", "bullets", "lines", "head", "tail", "table", "flatten", "path"];
 
 const TESTS: [&str; 37] = [
-    "undefined", "defined", "none", "boolean", "odd", "even", "divisibleby", "number", "integer", "int", "float",
-    "string", "sequence", "iterable", "mapping", "startingwith", "endingwith", "lower", "upper", "sameas", "eq",
-    "equalto", "ne", "lt", "lessthan", "le", "gt", "greaterthan", "ge", "in", "true", "false", "filter", "test",
-    "safe", "escaped", "none",
+    "undefined",
+    "defined",
+    "none",
+    "boolean",
+    "odd",
+    "even",
+    "divisibleby",
+    "number",
+    "integer",
+    "int",
+    "float",
+    "string",
+    "sequence",
+    "iterable",
+    "mapping",
+    "startingwith",
+    "endingwith",
+    "lower",
+    "upper",
+    "sameas",
+    "eq",
+    "equalto",
+    "ne",
+    "lt",
+    "lessthan",
+    "le",
+    "gt",
+    "greaterthan",
+    "ge",
+    "in",
+    "true",
+    "false",
+    "filter",
+    "test",
+    "safe",
+    "escaped",
+    "none",
 ];
 
 /// Names after `|`.

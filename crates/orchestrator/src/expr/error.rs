@@ -37,7 +37,9 @@ pub enum EvalError {
         expr: String,
     },
     /// A whole prompt is too long.
-    #[error("the prompt has {bytes} bytes, more than {limit}; pass long texts through `head`, `tail`, `lines` or `path`")]
+    #[error(
+        "the prompt has {bytes} bytes, more than {limit}; pass long texts through `head`, `tail`, `lines` or `path`"
+    )]
     TooLong {
         /// Of the whole prompt.
         bytes: usize,

@@ -40,16 +40,22 @@ impl Expr {
     /// E163 where it is no expression, or names a filter or test that does not exist.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         if source.len() > LONGEST {
-            return Err(ParseError::new(Code::E163, 0, format!("an expression of {} bytes is too long", source.len())));
+            return Err(ParseError::new(
+                Code::E163,
+                0,
+                format!("an expression of {} bytes is too long", source.len()),
+            ));
         }
         let names = lexer::names(source);
         known(&names.filters, "filter", env::filter_names)?;
         known(&names.tests, "test", env::test_names)?;
         if let Some(offset) = names.stray_path {
-            let error = ParseError::new(Code::E163, offset, "`path` must stand right behind the name of a node");
+            let error =
+                ParseError::new(Code::E163, offset, "`path` must stand right behind the name of a node");
             return Err(error.help("write `<node> | path`"));
         }
-        if let Some(reference) = names.references.iter().find(|reference| reference.name().starts_with("__")) {
+        if let Some(reference) = names.references.iter().find(|reference| reference.name().starts_with("__"))
+        {
             let message = format!("`{}` is not a name (a letter a-z first)", reference.name());
             return Err(ParseError::new(Code::E163, reference.offset, message));
         }

@@ -56,7 +56,11 @@ fn looks_like_tag(rest: &str) -> bool {
     // Blanks, slashes and characters without width between the bracket and the name do not hide it.
     let mut letters = rest
         .chars()
-        .filter(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '/' | '／' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}'))
+        .filter(|c| {
+            !c.is_whitespace()
+                && !c.is_control()
+                && !matches!(c, '/' | '／' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+        })
         .take(TAG.len());
     TAG.chars().all(|wanted| {
         letters.next().is_some_and(|c| {
@@ -101,7 +105,11 @@ mod tests {
     fn a_long_text_keeps_its_ends_and_says_what_is_missing() {
         let text = "é".repeat(20_000);
         let out = cut(&text, Some(Path::new("/runs/x/output.md"))).unwrap();
-        assert!(out.contains("[… 23616 bytes left out; the whole is in /runs/x/output.md …]"), "{}", &out[12_000..12_500]);
+        assert!(
+            out.contains("[… 23616 bytes left out; the whole is in /runs/x/output.md …]"),
+            "{}",
+            &out[12_000..12_500]
+        );
         assert!(out.len() < CUT_ABOVE + 200);
         assert_eq!(cut(&"a".repeat(CUT_ABOVE), None), None);
     }

@@ -254,7 +254,10 @@ mod tests {
 
     #[test]
     fn names_are_found_with_their_paths() {
-        assert_eq!(refs("plan.steps | length > 0 and inputs['base'] == item.a.b"), ["plan.steps", "inputs.base", "item.a.b"]);
+        assert_eq!(
+            refs("plan.steps | length > 0 and inputs['base'] == item.a.b"),
+            ["plan.steps", "inputs.base", "item.a.b"]
+        );
         assert_eq!(refs("xs | map(attribute='findings') | join(sep)"), ["xs", "sep"]);
         assert_eq!(refs("x is defined and y is not none and 'a.b' ~ \"c|d\""), ["x", "y"]);
         assert_eq!(refs("{'verdict': fix.verdict | default('no'), 'n': range(3)}"), ["fix.verdict"]);
@@ -276,7 +279,9 @@ mod tests {
     #[test]
     fn only_a_reference_with_filters_is_plain() {
         assert!(names("a.b | lines(2)").plain && names("a").plain);
-        for text in ["a ~ b", "'x'", "a if b else c", "not a", "a | join(',') ~ 'x'", "a == 1", "1", "a is none"] {
+        for text in
+            ["a ~ b", "'x'", "a if b else c", "not a", "a | join(',') ~ 'x'", "a == 1", "1", "a is none"]
+        {
             assert!(!names(text).plain, "{text}");
         }
     }

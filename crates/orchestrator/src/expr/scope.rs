@@ -257,7 +257,11 @@ impl ScopeData {
         } else {
             return digest_of(&Json::Null);
         };
-        let rest = if rest.first().is_some_and(|part| part == "outputs") && data.json().is_array() { &rest[1..] } else { rest };
+        let rest = if rest.first().is_some_and(|part| part == "outputs") && data.json().is_array() {
+            &rest[1..]
+        } else {
+            rest
+        };
         if rest.is_empty() { data.digest() } else { digest_of(descend(data.json(), rest)) }
     }
 }

@@ -3,10 +3,10 @@
 use super::error::{EvalError, ParseError};
 use super::expression::{Expr, content};
 use super::fence::{PROMPT_LIMIT, cut, fence};
+use super::filters;
 use super::lexer::end_of_expression;
 use super::reference::{Reference, Root};
 use super::scope::Scope;
-use super::filters;
 use crate::workflow::problem::Code;
 use claw_kernel::digest::Digest;
 use minijinja::value::{Value, ValueKind};
@@ -69,7 +69,9 @@ impl Template {
             if kind != b'{' {
                 let message = format!("`{{{}` is not part of this language", kind as char);
                 let error = ParseError::new(Code::E162, at, message);
-                return Err(error.help("only `{{ expression }}` is; for the characters themselves write `{{ '…' }}`"));
+                return Err(
+                    error.help("only `{{ expression }}` is; for the characters themselves write `{{ '…' }}`")
+                );
             }
             let end = end_of_expression(source, at + 2)
                 .ok_or_else(|| ParseError::new(Code::E163, at, "`{{` is never closed by `}}`"))?;
@@ -80,7 +82,8 @@ impl Template {
             let text = &source[start..end - usize::from(trim_after)];
             let trimmed = text.trim();
             let offset = start + (text.len() - text.trim_start().len());
-            let expr = Expr::parse(trimmed).map_err(|error| ParseError { offset: offset + error.offset, ..error })?;
+            let expr = Expr::parse(trimmed)
+                .map_err(|error| ParseError { offset: offset + error.offset, ..error })?;
             parts.push(Part::Print { expr, offset });
             trim_next = trim_after;
             from = end + 2;
@@ -114,11 +117,14 @@ impl Template {
 
     /// Every name in it with the byte in the template's text where it stands, in the order of the text.
     pub fn references(&self) -> impl Iterator<Item = (&Reference, usize)> {
-        self.0.parts.iter().flat_map(|part| match part {
-            Part::Text(_) => (&[] as &[Reference]).iter().zip(std::iter::repeat(0)),
-            Part::Print { expr, offset } => expr.references().iter().zip(std::iter::repeat(*offset)),
-        })
-        .map(|(reference, offset)| (reference, offset + reference.offset))
+        self.0
+            .parts
+            .iter()
+            .flat_map(|part| match part {
+                Part::Text(_) => (&[] as &[Reference]).iter().zip(std::iter::repeat(0)),
+                Part::Print { expr, offset } => expr.references().iter().zip(std::iter::repeat(*offset)),
+            })
+            .map(|(reference, offset)| (reference, offset + reference.offset))
     }
 
     /// Part of a content key: the text, each name replaced by the digest of the value it stands for.
@@ -231,7 +237,9 @@ fn print_in_prompt(
     }
     let harmless = matches!(value.kind(), ValueKind::Number | ValueKind::Bool)
         || names.last_filter.as_deref().is_some_and(|filter| matches!(filter, "raw" | "path"))
-        || (names.plain && names.filters.is_empty() && names.references.iter().all(|name| data.is_enum(name)));
+        || (names.plain
+            && names.filters.is_empty()
+            && names.references.iter().all(|name| data.is_enum(name)));
     if producers.is_empty() || harmless {
         out.text.push_str(&text);
     } else {

@@ -49,7 +49,12 @@ pub fn compute(merge: &MergeWork, scope: &Scope) -> Result<Value, EvalError> {
 
 fn item_scope(scope: &Scope, item: &Value) -> Scope {
     let mut data: ScopeData = scope.data().clone();
-    data.bindings.push(Binding { name: "item".into(), value: Data::new(item.clone()), dynamic: true, file: None });
+    data.bindings.push(Binding {
+        name: "item".into(),
+        value: Data::new(item.clone()),
+        dynamic: true,
+        file: None,
+    });
     Scope::new(data)
 }
 
@@ -95,7 +100,13 @@ mod tests {
     #[test]
     fn the_largest_stays_and_of_equal_ones_the_first() {
         let item = |key: &str, rank: i64, name: &str| (key.to_owned(), json!(rank), json!(name));
-        let items = vec![item("a", 1, "a1"), item("b", 5, "b1"), item("a", 3, "a2"), item("a", 3, "a3"), item("b", 4, "b2")];
+        let items = vec![
+            item("a", 1, "a1"),
+            item("b", 5, "b1"),
+            item("a", 3, "a2"),
+            item("a", 3, "a3"),
+            item("b", 4, "b2"),
+        ];
         assert_eq!(dedupe(items), [json!("a2"), json!("b1")]);
     }
 

@@ -93,10 +93,13 @@ impl MergedTurn {
             empty.len()
         };
         // Escaping lengthens only forged tags; the last resort below holds the bound all the same.
-        let mut body = Body { text: String::new(), left: most.saturating_sub(head.len() + frame + 1), cut: false };
+        let mut body =
+            Body { text: String::new(), left: most.saturating_sub(head.len() + frame + 1), cut: false };
         body.failures(run);
         match &run.result {
-            Some(result) => body.piece("result", result, usize::MAX, &run.folder.join("report.md").display().to_string()),
+            Some(result) => {
+                body.piece("result", result, usize::MAX, &run.folder.join("report.md").display().to_string())
+            }
             None => body.outputs(run),
         }
         body.artifacts(run);
@@ -158,11 +161,13 @@ impl Body {
     /// Failures come first, with class and path; they take half of the room at most.
     fn failures(&mut self, run: &RunSummary) {
         let floor = self.left / 2;
-        let failed = || run.steps.iter().filter_map(|step| step.failure.as_ref().map(|failure| (step, failure)));
+        let failed =
+            || run.steps.iter().filter_map(|step| step.failure.as_ref().map(|failure| (step, failure)));
         let total = failed().count();
         for (told, (step, (class, message))) in failed().enumerate() {
             let place = step.file.as_ref().map(|file| format!(" ({})", file.display())).unwrap_or_default();
-            let mut line = format!("failed {} [{}]: {}", step.step, class_word(*class), message.replace('\n', " "));
+            let mut line =
+                format!("failed {} [{}]: {}", step.step, class_word(*class), message.replace('\n', " "));
             line.truncate(line.floor_char_boundary(FAILURE_LINE));
             line.push_str(&place);
             if self.left.saturating_sub(line.len()) < floor || !self.line(&line) {
@@ -211,10 +216,19 @@ impl Body {
             let place = step.file.as_deref().unwrap_or(&run.folder).display().to_string();
             // Fair shares where not all can be told at full length.
             let share = (self.left / (told.len() - number)).max(120);
-            self.piece(&step.step, output, most.min(share.max(if told.len() == 1 { usize::MAX } else { 0 })), &place);
+            self.piece(
+                &step.step,
+                output,
+                most.min(share.max(if told.len() == 1 { usize::MAX } else { 0 })),
+                &place,
+            );
             if self.left < 160 && number + 1 < told.len() {
                 self.cut = true;
-                self.line(&format!("… and {} more steps, see {}", told.len() - number - 1, run.folder.display()));
+                self.line(&format!(
+                    "… and {} more steps, see {}",
+                    told.len() - number - 1,
+                    run.folder.display()
+                ));
                 return;
             }
         }
@@ -259,7 +273,13 @@ mod tests {
     }
 
     fn step(name: &str, output: Option<String>, failure: Option<(FailureClass, String)>) -> StepSummary {
-        StepSummary { step: name.into(), failure, output, file: Some(format!("nodes/{name}.1/output.md").into()), show: MergeShow::Digest }
+        StepSummary {
+            step: name.into(),
+            failure,
+            output,
+            file: Some(format!("nodes/{name}.1/output.md").into()),
+            show: MergeShow::Digest,
+        }
     }
 
     #[test]
@@ -285,7 +305,9 @@ mod tests {
     fn the_merge_of_fifty_large_outputs_stays_below_its_bound() {
         let mut steps: Vec<StepSummary> =
             (0..50).map(|at| step(&format!("s{at}"), Some("é".repeat(20 * 1024)), None)).collect();
-        steps.extend((0..200).map(|at| step(&format!("f{at}"), None, Some((FailureClass::Exit, "x".repeat(9000))))));
+        steps.extend(
+            (0..200).map(|at| step(&format!("f{at}"), None, Some((FailureClass::Exit, "x".repeat(9000))))),
+        );
         for max_tokens in [100, 500, 2000, 10_000] {
             let mut run = run(steps.clone());
             run.bounds.max_tokens = max_tokens;
@@ -300,6 +322,10 @@ mod tests {
         let mut run = run(Vec::new());
         run.result = Some("r".repeat(100_000));
         let turn = MergedTurn::of(&run);
-        assert!(turn.cut && turn.text.contains("bytes left out, the whole is in /p/.claw/runs/01J/report.md]"), "{}", turn.text);
+        assert!(
+            turn.cut && turn.text.contains("bytes left out, the whole is in /p/.claw/runs/01J/report.md]"),
+            "{}",
+            turn.text
+        );
     }
 }

@@ -13,7 +13,8 @@ impl<'a> Build<'a> {
     pub(super) fn own_agents(&mut self, file: &'a WorkflowFile) {
         for (name, span, value) in file.top.map("agents") {
             let Some(keys) = value.section() else { continue };
-            let spot = Spot { source: self.source, span: span.clone(), node: "", key: "agents", exact: false };
+            let spot =
+                Spot { source: self.source, span: span.clone(), node: "", key: "agents", exact: false };
             let prompt = self.agent_prompt(&spot, name, keys);
             let tools = keys.get("tools").map(|_| self.tools(&spot, keys, "tools"));
             let permission = self.permission(&spot, keys);
@@ -29,8 +30,11 @@ impl<'a> Build<'a> {
                 max_turns: keys.int("max_turns").and_then(|turns| u32::try_from(turns).ok()),
             };
             if let Some(hidden) = self.surroundings.agent(name) {
-                let message = format!("the agent `{name}` hides the one of that name and keeps at most its tools");
-                self.warnings.push(spot.problem(Code::W201, message).with_help("choose another name if that is not meant"));
+                let message =
+                    format!("the agent `{name}` hides the one of that name and keeps at most its tools");
+                self.warnings.push(
+                    spot.problem(Code::W201, message).with_help("choose another name if that is not meant"),
+                );
                 definition.tools = at_most(&definition.tools, &hidden.tools);
                 definition.deny_tools.extend(hidden.deny_tools.iter().cloned());
             }
@@ -83,7 +87,11 @@ impl<'a> Build<'a> {
     }
 
     fn value_spot<'s>(&self, spot: &Spot<'s>, value: &Val, key: &'s str) -> Spot<'s> {
-        Spot { span: value.span.clone(), key: if spot.node.is_empty() { spot.key } else { key }, ..spot.clone() }
+        Spot {
+            span: value.span.clone(),
+            key: if spot.node.is_empty() { spot.key } else { key },
+            ..spot.clone()
+        }
     }
 
     /// Canonical names of a list of tools.
@@ -134,7 +142,8 @@ impl<'a> Build<'a> {
         }
         let message = "a file cannot give full access; workspace-write stays";
         let warning = self.value_spot(spot, value, "permission").problem(Code::W202, message);
-        self.warnings.push(warning.with_help("full access comes from `--permission-mode` or from your own settings"));
+        self.warnings
+            .push(warning.with_help("full access comes from `--permission-mode` or from your own settings"));
         Some(Permission { reach: Reach::WorkspaceWrite, ..mode })
     }
 }

@@ -81,7 +81,13 @@ impl<'a> Spot<'a> {
 
     /// A problem at a word of the text. `offset` is its byte in the text as read, which is never behind its byte in
     /// the file: quotes and escapes only lengthen.
-    pub(super) fn problem_at(&self, code: Code, word: &str, offset: usize, message: impl Into<String>) -> Problem {
+    pub(super) fn problem_at(
+        &self,
+        code: Code,
+        word: &str,
+        offset: usize,
+        message: impl Into<String>,
+    ) -> Problem {
         self.source.problem(code, self.find(word, offset), self.path(), message)
     }
 
@@ -111,7 +117,8 @@ impl<'a> Spot<'a> {
     fn parse_problem(&self, text: &str, error: &ParseError) -> Problem {
         let rest = text.get(error.offset..).unwrap_or_default();
         let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let word = if length == 0 { rest.get(..2.min(rest.len())).unwrap_or_default() } else { &rest[..length] };
+        let word =
+            if length == 0 { rest.get(..2.min(rest.len())).unwrap_or_default() } else { &rest[..length] };
         let problem = self.problem_at(error.code, word, error.offset, error.message.clone());
         match &error.help {
             Some(help) => problem.with_help(help.clone()),
@@ -141,7 +148,12 @@ impl<'a> Build<'a> {
     }
 
     /// Parses and checks a template.
-    pub(super) fn template(&mut self, spot: &Spot<'_>, text: &str, visible: &Visible<'_>) -> Option<Template> {
+    pub(super) fn template(
+        &mut self,
+        spot: &Spot<'_>,
+        text: &str,
+        visible: &Visible<'_>,
+    ) -> Option<Template> {
         match Template::parse(text) {
             Ok(template) => {
                 let references: Vec<(&Reference, usize)> = template.references().collect();

@@ -39,7 +39,12 @@ pub fn check_argv(templates: &[Template], expanded: &[String]) -> Result<(), Opt
 }
 
 impl<'a> Build<'a> {
-    pub(super) fn command(&mut self, node: &'a NodeFile, keys: &Section, visible: &Visible<'_>) -> Option<CommandWork> {
+    pub(super) fn command(
+        &mut self,
+        node: &'a NodeFile,
+        keys: &Section,
+        visible: &Visible<'_>,
+    ) -> Option<CommandWork> {
         let id = node.id.as_str();
         let run = keys.get("run")?;
         let spot = self.spot(id, "run", run);
@@ -48,7 +53,8 @@ impl<'a> Build<'a> {
             _ => {
                 let text = run.text()?;
                 if text.contains("{{") && keys.flag("literal") != Some(true) {
-                    let problem = spot.problem_at(Code::E160, "{{", 0, "a text for the shell is never expanded");
+                    let problem =
+                        spot.problem_at(Code::E160, "{{", 0, "a text for the shell is never expanded");
                     self.problems.push(problem.with_help(
                         "give the data by `env` or `stdin`, write `run` as a list, or `literal = true` if `{{` is meant as it is",
                     ));
@@ -80,8 +86,10 @@ impl<'a> Build<'a> {
         let texts: Vec<&str> = list.iter().filter_map(Val::text).collect();
         if let Some(at) = script(&texts) {
             let spot = Spot { span: list[at].span.clone(), ..spot.clone() };
-            let problem = spot.problem_at(Code::E160, "{{", 0, "a script for an interpreter is never expanded");
-            self.problems.push(problem.with_help("give the data as a further argument, by `env` or by `stdin`"));
+            let problem =
+                spot.problem_at(Code::E160, "{{", 0, "a script for an interpreter is never expanded");
+            self.problems
+                .push(problem.with_help("give the data as a further argument, by `env` or by `stdin`"));
             return None;
         }
         let mut templates = Vec::with_capacity(list.len());
@@ -94,7 +102,8 @@ impl<'a> Build<'a> {
 }
 
 fn ok_exit(keys: &Section) -> Vec<i32> {
-    let codes: Vec<i32> = keys.list("ok_exit").iter().filter_map(|code| i32::try_from(code.int()?).ok()).collect();
+    let codes: Vec<i32> =
+        keys.list("ok_exit").iter().filter_map(|code| i32::try_from(code.int()?).ok()).collect();
     if keys.get("ok_exit").is_some() { codes } else { vec![0] }
 }
 
@@ -142,7 +151,10 @@ fn script(argv: &[&str]) -> Option<usize> {
 /// `-c`, `-e`, `-lc`, `--eval`, …
 fn takes_script(element: &str) -> bool {
     let cluster = element.strip_prefix('-').is_some_and(|letters| {
-        !letters.is_empty() && letters.len() <= 6 && letters.bytes().all(|b| b.is_ascii_alphabetic()) && letters.ends_with(['c', 'e', 'E'])
+        !letters.is_empty()
+            && letters.len() <= 6
+            && letters.bytes().all(|b| b.is_ascii_alphabetic())
+            && letters.ends_with(['c', 'e', 'E'])
     });
     cluster || matches!(element, "--eval" | "--command" | "--print" | "-p")
 }
@@ -150,5 +162,9 @@ fn takes_script(element: &str) -> bool {
 /// `-e{{ … }}`, `--eval={{ … }}`.
 fn attached(element: &str) -> bool {
     let flag = element.split("{{").next().unwrap_or_default().trim_end_matches('=');
-    flag.starts_with('-') && (takes_script(flag) || flag.starts_with("-c") || flag.starts_with("-e") || flag.starts_with("--eval="))
+    flag.starts_with('-')
+        && (takes_script(flag)
+            || flag.starts_with("-c")
+            || flag.starts_with("-e")
+            || flag.starts_with("--eval="))
 }

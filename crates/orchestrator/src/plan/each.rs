@@ -63,7 +63,12 @@ enum Written {
 
 impl<'a> Build<'a> {
     /// Reads `each`. The name of the item is visible to the node's other texts.
-    pub(super) fn each(&mut self, node: &'a NodeFile, keys: &'a Section, visible: &Visible<'_>) -> Option<Each> {
+    pub(super) fn each(
+        &mut self,
+        node: &'a NodeFile,
+        keys: &'a Section,
+        visible: &Visible<'_>,
+    ) -> Option<Each> {
         let each = keys.section("each")?;
         let id = node.id.as_str();
         let bind = each.text("as").unwrap_or("item");
@@ -79,7 +84,9 @@ impl<'a> Build<'a> {
         let with_item = Visible { item: Some(bind), no_nodes: known, ..*visible };
         let key = each.get("key").map(|value| (self.spot(id, "each.key", value), value));
         let key = match key {
-            Some((spot, value)) => Some(self.template(&spot, value.text().unwrap_or_default(), &with_item)?),
+            Some((spot, value)) => {
+                Some(self.template(&spot, value.text().unwrap_or_default(), &with_item)?)
+            }
             None => None,
         };
         let spot = self.spot(id, "each", source_value);
@@ -88,7 +95,10 @@ impl<'a> Build<'a> {
             Written::List(items) => EachSource::Static(self.items(&spot, bind, key.as_ref(), items, max)?),
             Written::Source(source) => {
                 if max.is_none() {
-                    let problem = spot.problem(Code::E172, "the number of items is not known before the run, so `each.max` is required");
+                    let problem = spot.problem(
+                        Code::E172,
+                        "the number of items is not known before the run, so `each.max` is required",
+                    );
                     self.problems.push(problem.with_help("write `max = N` in `each`"));
                 }
                 source
@@ -112,7 +122,12 @@ impl<'a> Build<'a> {
         })
     }
 
-    fn written<'k>(&mut self, id: &'a str, each: &'k Section, visible: &Visible<'_>) -> Option<(Written, &'k Val)> {
+    fn written<'k>(
+        &mut self,
+        id: &'a str,
+        each: &'k Section,
+        visible: &Visible<'_>,
+    ) -> Option<(Written, &'k Val)> {
         if let Some(value) = each.get("items") {
             let written = match &value.kind {
                 ValKind::List(list) => Written::List(list.iter().filter_map(item_json).collect()),
@@ -123,7 +138,9 @@ impl<'a> Build<'a> {
         if let Some(value) = each.get("range") {
             let numbers: Vec<i64> = each.list("range").iter().filter_map(Val::int).collect();
             let Some(list) = range(&numbers) else {
-                let problem = self.spot(id, "each.range", value).problem(Code::E103, "the range has no step or too many numbers");
+                let problem = self
+                    .spot(id, "each.range", value)
+                    .problem(Code::E103, "the range has no step or too many numbers");
                 self.problems.push(problem);
                 return None;
             };
@@ -134,7 +151,9 @@ impl<'a> Build<'a> {
             let exclude = self.templates(id, each, "exclude", visible);
             return Some((Written::Source(EachSource::Glob { include, exclude }), value));
         }
-        for (name, make) in [("lines", EachSource::Lines as fn(Template) -> EachSource), ("jsonl", EachSource::Jsonl)] {
+        for (name, make) in
+            [("lines", EachSource::Lines as fn(Template) -> EachSource), ("jsonl", EachSource::Jsonl)]
+        {
             if let Some(value) = each.get(name) {
                 let spot = self.spot(id, "each", value);
                 let template = self.template(&spot, value.text().unwrap_or_default(), visible)?;
@@ -144,7 +163,13 @@ impl<'a> Build<'a> {
         None
     }
 
-    fn templates(&mut self, id: &'a str, keys: &Section, key: &'static str, visible: &Visible<'_>) -> Vec<Template> {
+    fn templates(
+        &mut self,
+        id: &'a str,
+        keys: &Section,
+        key: &'static str,
+        visible: &Visible<'_>,
+    ) -> Vec<Template> {
         let mut out = Vec::new();
         for value in keys.list(key) {
             let spot = self.spot(id, key, value);
@@ -203,11 +228,13 @@ impl<'a> Build<'a> {
         for (at, item) in items.into_iter().enumerate() {
             let data = Data::new(item.clone());
             let binding = Binding { name: bind.into(), value: data.clone(), dynamic: false, file: None };
-            let scope = Scope::new(ScopeData { bindings: vec![binding], index: Some(at + 1), ..base.clone() });
+            let scope =
+                Scope::new(ScopeData { bindings: vec![binding], index: Some(at + 1), ..base.clone() });
             let name = match key_of(key, &scope, &data) {
                 Ok(name) => name,
                 Err(error) => {
-                    self.problems.push(spot.problem(error.code(), format!("the key of item {}: {error}", at + 1)));
+                    self.problems
+                        .push(spot.problem(error.code(), format!("the key of item {}: {error}", at + 1)));
                     return None;
                 }
             };
@@ -217,7 +244,10 @@ impl<'a> Build<'a> {
                     true => format!("items {} and {} are equal", first + 1, at + 1),
                     false => format!("items {} and {} have the same key `{name}`", first + 1, at + 1),
                 };
-                self.problems.push(spot.problem(Code::E171, message).with_help("give `each.key` a text that differs, or take one out"));
+                self.problems.push(
+                    spot.problem(Code::E171, message)
+                        .with_help("give `each.key` a text that differs, or take one out"),
+                );
                 return None;
             }
             out.push((key, item));

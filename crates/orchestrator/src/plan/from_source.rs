@@ -3,7 +3,9 @@
 use super::build::{Build, Facts, Spot, Visible};
 use super::graph::{self, Graph};
 use super::inputs::{self, InputArgs};
-use super::model::{EachSource, InputValue, Limits, MergeReport, MergeStrategy, Node, NodeIx, OutputSpec, Plan, Work};
+use super::model::{
+    EachSource, InputValue, Limits, MergeReport, MergeStrategy, Node, NodeIx, OutputSpec, Plan, Work,
+};
 use super::surroundings::Surroundings;
 use super::{shape, writers};
 use crate::expr::Expr;
@@ -23,7 +25,11 @@ impl Plan {
     ///
     /// # Errors
     /// E109 where it cannot be read.
-    pub fn from_file(file: &Path, args: &InputArgs, surroundings: &dyn Surroundings) -> Result<Self, Vec<Problem>> {
+    pub fn from_file(
+        file: &Path,
+        args: &InputArgs,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Self, Vec<Problem>> {
         match surroundings.read_text(file) {
             Ok(text) => Self::from_source(file, &text, args, surroundings),
             Err(error) => Err(vec![Problem {
@@ -70,7 +76,12 @@ impl Plan {
         let warnings = build.finish()?;
         Ok(Self {
             name: written.top.section("workflow").and_then(|w| w.text("name")).unwrap_or_default().to_owned(),
-            description: written.top.section("workflow").and_then(|w| w.text("description")).unwrap_or_default().to_owned(),
+            description: written
+                .top
+                .section("workflow")
+                .and_then(|w| w.text("description"))
+                .unwrap_or_default()
+                .to_owned(),
             result,
             nodes,
             limits,
@@ -90,8 +101,10 @@ fn check_keys(
     sections: &[Cow<'_, Section>],
     mut problems: Vec<Problem>,
 ) -> Result<(), Vec<Problem>> {
-    let bad: HashSet<String> =
-        problems.iter().map(|problem| problem.path.split('.').take(2).collect::<Vec<_>>().join(".")).collect();
+    let bad: HashSet<String> = problems
+        .iter()
+        .map(|problem| problem.path.split('.').take(2).collect::<Vec<_>>().join("."))
+        .collect();
     let said = |path: String| bad.contains(&path);
     if !problems.iter().any(|problem| problem.path.starts_with("inputs")) {
         problems.extend(inputs::declarations(source, file));
@@ -151,9 +164,10 @@ fn declared_only(file: &WorkflowFile) -> IndexMap<String, InputValue> {
 fn limits(top: &Section, surroundings: &dyn Surroundings) -> Limits {
     let none = Section::default();
     let keys = top.section("limits").unwrap_or(&none);
-    let providers = keys.map("providers").iter().filter_map(|(name, _, value)| {
-        Some((name.to_string(), usize::try_from(value.int()?).ok()?))
-    });
+    let providers = keys
+        .map("providers")
+        .iter()
+        .filter_map(|(name, _, value)| Some((name.to_string(), usize::try_from(value.int()?).ok()?)));
     Limits {
         concurrency: keys.count("concurrency").unwrap_or(16),
         commands: keys.count("commands").unwrap_or_else(|| surroundings.default_commands()),
@@ -199,7 +213,8 @@ impl<'a> Build<'a> {
     }
 
     fn nodes(&mut self, files: &'a [NodeFile], sections: &'a [Cow<'a, Section>]) -> Vec<Node> {
-        let outputs: Vec<OutputSpec> = files.iter().zip(sections).map(|(node, keys)| self.output(node, keys)).collect();
+        let outputs: Vec<OutputSpec> =
+            files.iter().zip(sections).map(|(node, keys)| self.output(node, keys)).collect();
         let facts = outputs.iter().zip(sections).map(|(output, keys)| Facts {
             schema: match output {
                 OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
@@ -218,7 +233,13 @@ impl<'a> Build<'a> {
 
     fn result(&mut self, file: &WorkflowFile) -> Option<Expr> {
         let value = file.top.section("workflow")?.get("result")?;
-        let spot = Spot { source: self.source, span: value.span.clone(), node: "", key: "workflow.result", exact: false };
+        let spot = Spot {
+            source: self.source,
+            span: value.span.clone(),
+            node: "",
+            key: "workflow.result",
+            exact: false,
+        };
         self.expr(&spot, value.text()?, &Visible::default())
     }
 
@@ -240,18 +261,33 @@ impl<'a> Build<'a> {
         let found = writers::side_by_side(self.graph, nodes);
         let Some(first) = found.first() else { return };
         let names: Vec<&str> = found.iter().take(5).map(|at| self.ids[*at]).collect();
-        let more = if found.len() > names.len() { format!(" and {} more", found.len() - names.len()) } else { String::new() };
+        let more = if found.len() > names.len() {
+            format!(" and {} more", found.len() - names.len())
+        } else {
+            String::new()
+        };
         let said = format!("these may write in one folder at the same time: {}{more}", names.join(", "));
-        let forbidden: Vec<usize> =
-            found.iter().copied().filter(|at| sections[*at].text("shared_writes") == Some("forbid")).collect();
+        let forbidden: Vec<usize> = found
+            .iter()
+            .copied()
+            .filter(|at| sections[*at].text("shared_writes") == Some("forbid"))
+            .collect();
         for at in &forbidden {
-            let problem = self.source.problem(Code::E140, files[*at].span.clone(), format!("node.{}", files[*at].id), said.clone());
+            let problem = self.source.problem(
+                Code::E140,
+                files[*at].span.clone(),
+                format!("node.{}", files[*at].id),
+                said.clone(),
+            );
             self.late.push(problem.with_help("order them by `after`, or narrow `tools` or `permission`"));
         }
         if forbidden.is_empty() {
             let place = &files[*first];
-            let warning = self.source.problem(Code::W140, place.span.clone(), format!("node.{}", place.id), said);
-            self.warnings.push(warning.with_help("order them by `after`, or give the ones that only read `permission = \"read-only\"`"));
+            let warning =
+                self.source.problem(Code::W140, place.span.clone(), format!("node.{}", place.id), said);
+            self.warnings.push(warning.with_help(
+                "order them by `after`, or give the ones that only read `permission = \"read-only\"`",
+            ));
         }
     }
 

@@ -69,17 +69,31 @@ pub(super) fn resolve(source: &Source<'_>, nodes: &[NodeFile]) -> Result<Graph, 
     Ok(graph)
 }
 
-fn unknown(source: &Source<'_>, nodes: &[NodeFile], node: &NodeFile, list: &str, value: &Val, said: usize) -> Problem {
+fn unknown(
+    source: &Source<'_>,
+    nodes: &[NodeFile],
+    node: &NodeFile,
+    list: &str,
+    value: &Val,
+    said: usize,
+) -> Problem {
     let name = value.text().unwrap_or_default();
     let path = format!("node.{}.{list}", node.id);
     let near = (said < NEAR_NAMES)
-        .then(|| nearest(name, nodes.iter().filter(|other| other.id != node.id).map(|other| other.id.as_str())))
+        .then(|| {
+            nearest(name, nodes.iter().filter(|other| other.id != node.id).map(|other| other.id.as_str()))
+        })
         .flatten();
     source.problem(Code::E111, value.span.clone(), path, format!("there is no node `{name}`")).near(near)
 }
 
 /// One problem for each knot: a shortest cycle through its first node, in the order of waiting.
-fn cycles(source: &Source<'_>, nodes: &[NodeFile], graph: &Graph, edges: &DiGraph<(), (), u32>) -> Vec<Problem> {
+fn cycles(
+    source: &Source<'_>,
+    nodes: &[NodeFile],
+    graph: &Graph,
+    edges: &DiGraph<(), (), u32>,
+) -> Vec<Problem> {
     let mut knots: Vec<Vec<usize>> = kosaraju_scc(edges)
         .into_iter()
         .map(|knot| knot.into_iter().map(|node| node.index()).collect::<Vec<_>>())

@@ -118,7 +118,11 @@ pub(super) fn declarations(source: &Source<'_>, file: &WorkflowFile) -> Vec<Prob
         match (kind, words.is_empty()) {
             ("enum", true) => say(span.clone(), "values", "an input of type `enum` needs `values`".into()),
             ("enum", false) | (_, true) => {}
-            (_, false) => say(keys.get("values").map_or(span.clone(), |v| v.span.clone()), "values", format!("`values` belongs to type `enum`, this is `{kind}`")),
+            (_, false) => say(
+                keys.get("values").map_or(span.clone(), |v| v.span.clone()),
+                "values",
+                format!("`values` belongs to type `enum`, this is `{kind}`"),
+            ),
         }
         if let Some(Val { kind: ValKind::Json(default), span }) = keys.get("default")
             && !(kind == "enum" && words.is_empty())
@@ -130,7 +134,11 @@ pub(super) fn declarations(source: &Source<'_>, file: &WorkflowFile) -> Vec<Prob
     problems
 }
 
-fn value_of(source: &Source<'_>, input: &Declared<'_>, given: Option<&Given>) -> Result<InputValue, Box<Problem>> {
+fn value_of(
+    source: &Source<'_>,
+    input: &Declared<'_>,
+    given: Option<&Given>,
+) -> Result<InputValue, Box<Problem>> {
     let kind = input.keys.text("type").unwrap_or_default();
     let secret = input.keys.flag("secret").unwrap_or(false);
     let fenced = matches!(kind, "text" | "json");
@@ -169,7 +177,9 @@ fn wanted(kind: &str, values: &[String]) -> String {
         "float" => "a number".into(),
         "bool" => "`true` or `false`".into(),
         "json" => "JSON".into(),
-        "enum" => format!("one of {}", values.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
+        "enum" => {
+            format!("one of {}", values.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "))
+        }
         _ => "a text".into(),
     }
 }
@@ -178,7 +188,9 @@ fn wanted(kind: &str, values: &[String]) -> String {
 fn convert(kind: &str, values: &[String], given: &Given) -> Result<Json, String> {
     let parsed = match (kind, given) {
         ("int", Given::Text(text)) => text.trim().parse::<i64>().ok().map(Json::from),
-        ("float", Given::Text(text)) => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
+        ("float", Given::Text(text)) => {
+            text.trim().parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from)
+        }
         ("bool", Given::Text(text)) => text.trim().parse::<bool>().ok().map(Json::from),
         ("json", Given::Text(text)) => serde_json::from_str(text).ok(),
         ("enum", Given::Text(text)) => values.contains(text).then(|| Json::from(text.as_str())),

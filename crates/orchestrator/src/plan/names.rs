@@ -13,7 +13,13 @@ const RUN_FIELDS: [&str; 3] = ["id", "dir", "base_commit"];
 
 impl Build<'_> {
     /// Checks one name of a text.
-    pub(super) fn check_name(&mut self, spot: &Spot<'_>, name: &Reference, offset: usize, visible: &Visible<'_>) {
+    pub(super) fn check_name(
+        &mut self,
+        spot: &Spot<'_>,
+        name: &Reference,
+        offset: usize,
+        visible: &Visible<'_>,
+    ) {
         match name.root() {
             Root::Inputs => self.check_input(spot, name, offset, visible),
             Root::Nodes => match (name.path.get(1), name.path.get(2)) {
@@ -27,16 +33,26 @@ impl Build<'_> {
             },
             Root::Run => {
                 if !name.path.get(1).is_some_and(|field| RUN_FIELDS.contains(&field.as_str())) {
-                    let help = format!("there are {}", RUN_FIELDS.map(|field| format!("`run.{field}`")).join(", "));
+                    let help =
+                        format!("there are {}", RUN_FIELDS.map(|field| format!("`run.{field}`")).join(", "));
                     self.hidden(spot, name, offset, format!("`{}` is not a name", name.text()), Some(help));
                 }
             }
-            Root::Loop => self.hidden(spot, name, offset, "`loop` is visible only inside a `loop`".into(), None),
+            Root::Loop => {
+                self.hidden(spot, name, offset, "`loop` is visible only inside a `loop`".into(), None)
+            }
             Root::Other => self.check_other(spot, name, offset, visible),
         }
     }
 
-    fn hidden(&mut self, spot: &Spot<'_>, name: &Reference, offset: usize, message: String, help: Option<String>) {
+    fn hidden(
+        &mut self,
+        spot: &Spot<'_>,
+        name: &Reference,
+        offset: usize,
+        message: String,
+        help: Option<String>,
+    ) {
         let mut problem = spot.problem_at(Code::E180, name.name(), offset, message);
         problem.help = help;
         self.problems.push(problem);
@@ -49,7 +65,13 @@ impl Build<'_> {
 
     fn check_input(&mut self, spot: &Spot<'_>, name: &Reference, offset: usize, visible: &Visible<'_>) {
         let Some(id) = name.path.get(1) else {
-            return self.hidden(spot, name, offset, "`inputs` needs the id of an input".into(), Some("write `inputs.<id>`".into()));
+            return self.hidden(
+                spot,
+                name,
+                offset,
+                "`inputs` needs the id of an input".into(),
+                Some("write `inputs.<id>`".into()),
+            );
         };
         match self.inputs.get(id) {
             None => {
@@ -68,7 +90,9 @@ impl Build<'_> {
 
     fn check_other(&mut self, spot: &Spot<'_>, name: &Reference, offset: usize, visible: &Visible<'_>) {
         let word = name.name();
-        if visible.bound.contains(&word) || (visible.item.is_some() && (visible.item == Some(word) || word == "index")) {
+        if visible.bound.contains(&word)
+            || (visible.item.is_some() && (visible.item == Some(word) || word == "index"))
+        {
             return;
         }
         if !visible.no_nodes && self.graph.by_name.contains_key(word) {
@@ -83,23 +107,38 @@ impl Build<'_> {
             return self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
         }
         if matches!(word, "item" | "items" | "index") {
-            let help = Some("only nodes with `each` have `item` and `index`, only merges have `item` and `items`".to_owned());
+            let help = Some(
+                "only nodes with `each` have `item` and `index`, only merges have `item` and `items`"
+                    .to_owned(),
+            );
             return self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
         }
         let names: Vec<&str> = match visible.node {
             _ if visible.no_nodes => Vec::new(),
             Some(node) => {
                 let graph = self.graph;
-                graph.needs[node.at()].iter().chain(&graph.after[node.at()]).map(|other| self.ids[other.at()]).collect()
+                graph.needs[node.at()]
+                    .iter()
+                    .chain(&graph.after[node.at()])
+                    .map(|other| self.ids[other.at()])
+                    .collect()
             }
             None => self.ids.clone(),
         };
-        let all: Vec<&str> = names.into_iter().chain(visible.item).chain(visible.bound.iter().copied()).collect();
+        let all: Vec<&str> =
+            names.into_iter().chain(visible.item).chain(visible.bound.iter().copied()).collect();
         let help = self.near(word, &all);
         self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
     }
 
-    fn check_node(&mut self, spot: &Spot<'_>, name: &Reference, node: &str, offset: usize, visible: &Visible<'_>) {
+    fn check_node(
+        &mut self,
+        spot: &Spot<'_>,
+        name: &Reference,
+        node: &str,
+        offset: usize,
+        visible: &Visible<'_>,
+    ) {
         let Some(target) = self.graph.by_name.get(node).copied().filter(|_| !visible.no_nodes) else {
             let names = self.ids.clone();
             let help = if visible.no_nodes { None } else { self.near(node, &names) };
@@ -111,7 +150,11 @@ impl Build<'_> {
             if !direct {
                 let message = format!("`{node}` does not come before this node");
                 let problem = spot.problem_at(Code::E180, name.name(), offset, message);
-                let help = if from == target { "a node cannot name itself".into() } else { format!("add \"{node}\" to `needs`") };
+                let help = if from == target {
+                    "a node cannot name itself".into()
+                } else {
+                    format!("add \"{node}\" to `needs`")
+                };
                 self.far.push(Far { from, target, problem: problem.with_help(help) });
             }
         }
@@ -135,7 +178,10 @@ impl Build<'_> {
         };
         let help = match nearest(&field, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there is {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+            None => format!(
+                "there is {}",
+                known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            ),
         };
         self.problems.push(spot.problem_at(Code::E181, name.name(), offset, message).with_help(help));
     }
@@ -148,7 +194,8 @@ impl Build<'_> {
         }
         for (target, list) in by_target {
             let behind = self.graph.descendants(target);
-            self.problems.extend(list.into_iter().filter(|far| !behind[far.from.at()]).map(|far| far.problem));
+            self.problems
+                .extend(list.into_iter().filter(|far| !behind[far.from.at()]).map(|far| far.problem));
         }
     }
 }
@@ -161,7 +208,8 @@ fn missing_field(schema: &Json, path: &[String]) -> Option<(String, Vec<String>)
         if at.get("additionalProperties") == Some(&Json::Bool(true)) {
             return None;
         }
-        let required = at.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+        let required =
+            at.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
         if !properties.contains_key(part) && !required.clone().any(|name| name == part) {
             let mut known: Vec<String> = properties.keys().cloned().collect();
             known.extend(required.filter(|name| !properties.contains_key(*name)).map(str::to_owned));

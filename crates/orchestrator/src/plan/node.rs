@@ -52,7 +52,11 @@ impl<'a> Build<'a> {
             retry: retry(node.kind, keys.section("retry")),
             timeout: keys.duration("timeout").unwrap_or(Duration::from_secs(30 * 60)),
             idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
-            on_error: if keys.text("on_error") == Some("continue") { OnError::Continue } else { OnError::Fail },
+            on_error: if keys.text("on_error") == Some("continue") {
+                OnError::Continue
+            } else {
+                OnError::Fail
+            },
             on_crash: match keys.text("on_crash") {
                 Some("retry") => OnCrash::Retry,
                 Some("skip") => OnCrash::Skip,
@@ -102,7 +106,12 @@ fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
     let on = match (keys.get("on"), kind) {
         (Some(_), _) => keys.texts("on").iter().filter_map(|word| class(word)).collect(),
         (None, NodeKind::Command) => Vec::new(),
-        (None, _) => vec![FailureClass::Transient, FailureClass::Overloaded, FailureClass::RateLimit, FailureClass::Timeout],
+        (None, _) => vec![
+            FailureClass::Transient,
+            FailureClass::Overloaded,
+            FailureClass::RateLimit,
+            FailureClass::Timeout,
+        ],
     };
     Retry {
         attempts: keys.int("attempts").and_then(|n| u32::try_from(n).ok()).unwrap_or(3),

@@ -29,7 +29,10 @@ impl<'a> Build<'a> {
     }
 
     fn schema(&mut self, spot: &Spot<'_>, written: &Json) -> Option<Json> {
-        let file = written.as_object().filter(|table| table.len() == 1).and_then(|table| table.get("file")?.as_str());
+        let file = written
+            .as_object()
+            .filter(|table| table.len() == 1)
+            .and_then(|table| table.get("file")?.as_str());
         let schema = match file {
             Some(file) => self.schema_file(spot, file)?,
             None => written.clone(),
@@ -47,7 +50,8 @@ impl<'a> Build<'a> {
         let path = self.folder.join(file);
         match self.surroundings.read_text(&path) {
             Err(error) => {
-                self.problems.push(spot.problem(Code::E109, format!("`{}` cannot be read: {error}", path.display())));
+                self.problems
+                    .push(spot.problem(Code::E109, format!("`{}` cannot be read: {error}", path.display())));
                 None
             }
             Ok(text) => match serde_json::from_str(&text) {
@@ -66,7 +70,9 @@ fn default_output(kind: NodeKind, keys: &Section) -> OutputSpec {
     match kind {
         NodeKind::Agent | NodeKind::Command => OutputSpec::Text,
         NodeKind::Merge if matches!(keys.text("strategy"), Some("concat" | "agent")) => OutputSpec::Text,
-        NodeKind::Merge | NodeKind::Set | NodeKind::Group | NodeKind::Gate | NodeKind::Workflow => OutputSpec::Json,
+        NodeKind::Merge | NodeKind::Set | NodeKind::Group | NodeKind::Gate | NodeKind::Workflow => {
+            OutputSpec::Json
+        }
     }
 }
 
@@ -94,7 +100,12 @@ fn contradiction(schema: &Json) -> Option<String> {
         if table.get("enum").and_then(Json::as_array).is_some_and(Vec::is_empty) {
             return Some(format!("`enum` of {name} is empty"));
         }
-        for (least, most) in [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")] {
+        for (least, most) in [
+            ("minimum", "maximum"),
+            ("minLength", "maxLength"),
+            ("minItems", "maxItems"),
+            ("minProperties", "maxProperties"),
+        ] {
             if let (Some(least_value), Some(most_value)) = (number(table.get(least)), number(table.get(most)))
                 && least_value > most_value
             {
@@ -102,8 +113,11 @@ fn contradiction(schema: &Json) -> Option<String> {
             }
         }
         let properties = table.get("properties").and_then(Json::as_object);
-        if table.get("additionalProperties") == Some(&Json::Bool(false)) && table.get("patternProperties").is_none() {
-            let required = table.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+        if table.get("additionalProperties") == Some(&Json::Bool(false))
+            && table.get("patternProperties").is_none()
+        {
+            let required =
+                table.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
             for wanted in required {
                 if !properties.is_some_and(|known| known.contains_key(wanted)) {
                     return Some(format!("{name} requires `{wanted}`, which its closed `properties` lack"));

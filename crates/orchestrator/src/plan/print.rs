@@ -59,7 +59,8 @@ fn items(each: &Each) -> String {
 impl Plan {
     /// Every node behind what it waits for; else in the order of the file.
     pub fn order(&self) -> Vec<NodeIx> {
-        let mut waiting: Vec<usize> = self.nodes.iter().map(|node| node.needs.len() + node.after.len()).collect();
+        let mut waiting: Vec<usize> =
+            self.nodes.iter().map(|node| node.needs.len() + node.after.len()).collect();
         let ix = |at: usize| NodeIx(u32::try_from(at).unwrap_or(u32::MAX));
         let mut ready: std::collections::BTreeSet<NodeIx> =
             waiting.iter().enumerate().filter(|(_, count)| **count == 0).map(|(at, _)| ix(at)).collect();
@@ -96,7 +97,8 @@ impl Plan {
         for (id, input) in &self.inputs {
             let value = if input.secret { "(secret)".to_owned() } else { input.value.to_string() };
             let shown = &value[..value.floor_char_boundary(80)];
-            let _ = writeln!(out, "input   {id} = {shown}{}", if shown.len() < value.len() { "…" } else { "" });
+            let _ =
+                writeln!(out, "input   {id} = {shown}{}", if shown.len() < value.len() { "…" } else { "" });
         }
         let width = self.nodes.iter().map(|node| node.id.as_str().len()).max().unwrap_or(0);
         for (number, ix) in self.order().into_iter().enumerate() {
@@ -115,12 +117,18 @@ impl Plan {
         }
         if let Some(agent) = agent(&node.work) {
             words.push(agent.definition.name.clone());
-            words.push(if agent.models.is_empty() { "default model".into() } else { agent.models.join(" or ") });
+            words.push(if agent.models.is_empty() {
+                "default model".into()
+            } else {
+                agent.models.join(" or ")
+            });
             words.push(format!("{} turns", agent.max_turns));
         }
         if let Work::Command(command) = &node.work {
             words.push(match &command.run {
-                CommandLine::Argv(argv) => argv.iter().map(|part| part.source()).collect::<Vec<_>>().join(" "),
+                CommandLine::Argv(argv) => {
+                    argv.iter().map(|part| part.source()).collect::<Vec<_>>().join(" ")
+                }
                 CommandLine::Shell(text) => format!("sh: {}", text.lines().next().unwrap_or_default()),
             });
         }
@@ -142,7 +150,8 @@ impl Plan {
 
     /// The same as JSON. Secrets are left out.
     pub fn json(&self) -> Value {
-        let nodes: Vec<Value> = self.order().into_iter().map(|ix| self.node_json(&self.nodes[ix.at()])).collect();
+        let nodes: Vec<Value> =
+            self.order().into_iter().map(|ix| self.node_json(&self.nodes[ix.at()])).collect();
         let inputs: serde_json::Map<String, Value> = self
             .inputs
             .iter()
@@ -167,7 +176,8 @@ impl Plan {
     }
 
     fn node_json(&self, node: &Node) -> Value {
-        let names = |list: &[NodeIx]| list.iter().map(|ix| self.nodes[ix.at()].id.to_string()).collect::<Vec<_>>();
+        let names =
+            |list: &[NodeIx]| list.iter().map(|ix| self.nodes[ix.at()].id.to_string()).collect::<Vec<_>>();
         let mut out = json!({
             "id": node.id.as_str(),
             "kind": kind(&node.work),
@@ -192,8 +202,13 @@ impl Plan {
         }
         if let Some(each) = &node.each {
             out["each"] = match &each.source {
-                EachSource::Static(items) => json!({ "keys": items.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>() }),
-                EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_) => {
+                EachSource::Static(items) => {
+                    json!({ "keys": items.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>() })
+                }
+                EachSource::Items(_)
+                | EachSource::Glob { .. }
+                | EachSource::Lines(_)
+                | EachSource::Jsonl(_) => {
                     json!({ "max": each.max })
                 }
             };

@@ -70,7 +70,11 @@ impl<'a> Texts<'a> {
     }
 
     fn references(&self) -> impl Iterator<Item = &'a Reference> {
-        let templates = self.templates.clone().into_iter().flat_map(|template| template.references().map(|(name, _)| name));
+        let templates = self
+            .templates
+            .clone()
+            .into_iter()
+            .flat_map(|template| template.references().map(|(name, _)| name));
         self.exprs.clone().into_iter().flat_map(|expr| expr.references()).chain(templates)
     }
 }

@@ -70,7 +70,11 @@ impl Shape<'_> {
         let lent = keys::own(NodeKind::Agent).iter().map(|key| (key.name, "agent"));
         for (key, owner) in belongs.into_iter().chain(lent) {
             if strategy != owner && self.node.keys.get(key).is_some() {
-                self.say(Code::E104, key, format!("`{key}` belongs to strategy `{owner}`, this one is `{strategy}`"));
+                self.say(
+                    Code::E104,
+                    key,
+                    format!("`{key}` belongs to strategy `{owner}`, this one is `{strategy}`"),
+                );
             }
         }
         match strategy.as_str() {

@@ -17,7 +17,12 @@ const DEFAULT_TURNS: u32 = 50;
 const DEFAULT_WINDOW: u64 = 64 * 1024;
 
 impl<'a> Build<'a> {
-    pub(super) fn work(&mut self, node: &'a NodeFile, keys: &'a Section, visible: &Visible<'_>) -> Option<Work> {
+    pub(super) fn work(
+        &mut self,
+        node: &'a NodeFile,
+        keys: &'a Section,
+        visible: &Visible<'_>,
+    ) -> Option<Work> {
         let id = node.id.as_str();
         match node.kind {
             NodeKind::Agent => self.agent_work(node, keys, visible).map(Work::Agent),
@@ -30,7 +35,8 @@ impl<'a> Build<'a> {
             NodeKind::Merge => self.merge(node, keys, visible).map(Work::Merge),
             NodeKind::Group | NodeKind::Gate | NodeKind::Workflow => {
                 let message = format!("kind `{}` is not in this version yet", node.kind.as_str());
-                let problem = self.source.problem(Code::E107, node.span.clone(), format!("node.{id}.kind"), message);
+                let problem =
+                    self.source.problem(Code::E107, node.span.clone(), format!("node.{id}.kind"), message);
                 self.problems.push(problem);
                 None
             }
@@ -49,9 +55,15 @@ impl<'a> Build<'a> {
         self.template(&spot, value.text()?, visible)
     }
 
-    fn agent_work(&mut self, node: &'a NodeFile, keys: &'a Section, visible: &Visible<'_>) -> Option<AgentWork> {
+    fn agent_work(
+        &mut self,
+        node: &'a NodeFile,
+        keys: &'a Section,
+        visible: &Visible<'_>,
+    ) -> Option<AgentWork> {
         let id = node.id.as_str();
-        let spot = Spot { source: self.source, span: node.span.clone(), node: id, key: "agent", exact: false };
+        let spot =
+            Spot { source: self.source, span: node.span.clone(), node: id, key: "agent", exact: false };
         let named = match keys.get("agent") {
             Some(value) => self.spot(id, "agent", value),
             None => spot.clone(),
@@ -90,12 +102,15 @@ impl<'a> Build<'a> {
 
     fn prompt(&mut self, node: &'a NodeFile, keys: &Section, visible: &Visible<'_>) -> Option<Template> {
         let id = node.id.as_str();
-        let Some(value) = keys.get("prompt_file") else { return self.optional_template(id, keys, "prompt", visible) };
+        let Some(value) = keys.get("prompt_file") else {
+            return self.optional_template(id, keys, "prompt", visible);
+        };
         let path = self.folder.join(value.text()?);
         match self.surroundings.read_text(&path) {
             Ok(text) => {
                 let source = Source::new(&path, &text);
-                let spot = Spot { source: &source, span: 0..text.len(), node: id, key: "prompt_file", exact: true };
+                let spot =
+                    Spot { source: &source, span: 0..text.len(), node: id, key: "prompt_file", exact: true };
                 self.template(&spot, &text, visible)
             }
             Err(error) => {

@@ -25,7 +25,9 @@ fn may_write(node: &Node) -> bool {
                 let denied = agent.deny_tools.iter().chain(&definition.deny_tools).any(|name| name == tool);
                 own && narrowed && !denied
             };
-            !reads_only(agent.permission) && !reads_only(definition.permission) && WRITING.into_iter().any(offered)
+            !reads_only(agent.permission)
+                && !reads_only(definition.permission)
+                && WRITING.into_iter().any(offered)
         }
         Work::Command(command) => !reads_only(command.permission),
         Work::Set { .. } | Work::Merge(_) => false,

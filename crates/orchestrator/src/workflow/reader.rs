@@ -17,10 +17,50 @@ pub const SCHEMA: i64 = 1;
 
 /// Words of the expression language that cannot be names.
 pub const RESERVED: [&str; 44] = [
-    "inputs", "nodes", "run", "loop", "item", "index", "and", "or", "not", "in", "is", "if", "else", "elif", "true",
-    "false", "none", "for", "endfor", "endif", "set", "block", "extends", "include", "import", "from", "macro", "call",
-    "filter", "with", "without", "autoescape", "raw", "do", "range", "dict", "debug", "namespace", "lipsum", "cycler",
-    "joiner", "self", "super", "caller",
+    "inputs",
+    "nodes",
+    "run",
+    "loop",
+    "item",
+    "index",
+    "and",
+    "or",
+    "not",
+    "in",
+    "is",
+    "if",
+    "else",
+    "elif",
+    "true",
+    "false",
+    "none",
+    "for",
+    "endfor",
+    "endif",
+    "set",
+    "block",
+    "extends",
+    "include",
+    "import",
+    "from",
+    "macro",
+    "call",
+    "filter",
+    "with",
+    "without",
+    "autoescape",
+    "raw",
+    "do",
+    "range",
+    "dict",
+    "debug",
+    "namespace",
+    "lipsum",
+    "cycler",
+    "joiner",
+    "self",
+    "super",
+    "caller",
 ];
 
 /// Reads a whole file.
@@ -82,7 +122,13 @@ struct Reader<'a> {
 type Value<'i> = Spanned<DeValue<'i>>;
 
 impl Reader<'_> {
-    fn say(&mut self, code: Code, span: Range<usize>, at: &At<'_>, message: impl Into<String>) -> &mut Problem {
+    fn say(
+        &mut self,
+        code: Code,
+        span: Range<usize>,
+        at: &At<'_>,
+        message: impl Into<String>,
+    ) -> &mut Problem {
         self.problems.push(self.source.problem(code, span, at.to_string(), message));
         let last = self.problems.len() - 1;
         &mut self.problems[last]
@@ -99,9 +145,13 @@ impl Reader<'_> {
             && version != SCHEMA
         {
             let span = table.get("schema").map_or(0..0, Spanned::span);
-            let message = format!("schema {version} needs another version of claw; this one reads schema {SCHEMA}");
-            self.say(Code::E101, span, &At::ROOT.child("schema"), message).help =
-                Some(if version > SCHEMA { "update claw".into() } else { format!("write `schema = {SCHEMA}`") });
+            let message =
+                format!("schema {version} needs another version of claw; this one reads schema {SCHEMA}");
+            self.say(Code::E101, span, &At::ROOT.child("schema"), message).help = Some(if version > SCHEMA {
+                "update claw".into()
+            } else {
+                format!("write `schema = {SCHEMA}`")
+            });
             return file;
         }
         file.top = self.section(table, 0..0, keys::TOP, &At::ROOT);
@@ -119,7 +169,13 @@ impl Reader<'_> {
         file
     }
 
-    fn section(&mut self, table: &DeTable<'_>, span: Range<usize>, keys: &'static [Key], at: &At<'_>) -> Section {
+    fn section(
+        &mut self,
+        table: &DeTable<'_>,
+        span: Range<usize>,
+        keys: &'static [Key],
+        at: &At<'_>,
+    ) -> Section {
         let mut out = Section { span: span.clone(), entries: Vec::with_capacity(table.len()) };
         for (name, value) in table.iter() {
             let here = at.child(name.get_ref());
@@ -132,7 +188,12 @@ impl Reader<'_> {
         out
     }
 
-    fn unknown<'n>(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, at: &At<'_>, names: impl IntoIterator<Item = &'n str>) {
+    fn unknown<'n>(
+        &mut self,
+        name: &Spanned<std::borrow::Cow<'_, str>>,
+        at: &At<'_>,
+        names: impl IntoIterator<Item = &'n str>,
+    ) {
         let near = self.near(name.get_ref(), names).map(|near| format!("did you mean `{near}`?"));
         let place = at.child(name.get_ref());
         self.say(Code::E102, name.span(), &place, format!("unknown key `{}`", name.get_ref())).help = near;
@@ -149,19 +210,34 @@ impl Reader<'_> {
             // A wrong value was said already; only what is not there at all is missing.
             let place = at.child(key.name).to_string();
             if !self.problems.iter().rev().take(20).any(|problem| problem.path.starts_with(&place)) {
-                self.say(Code::E108, span.clone(), &at.child(key.name), format!("`{}` is missing", key.name)).help =
-                    Some(key.help.to_owned());
+                self.say(
+                    Code::E108,
+                    span.clone(),
+                    &at.child(key.name),
+                    format!("`{}` is missing", key.name),
+                )
+                .help = Some(key.help.to_owned());
             }
         }
     }
 
-    fn entry(&mut self, out: &mut Section, key: &'static Key, key_span: Range<usize>, value: &Value<'_>, at: &At<'_>) {
+    fn entry(
+        &mut self,
+        out: &mut Section,
+        key: &'static Key,
+        key_span: Range<usize>,
+        value: &Value<'_>,
+        at: &At<'_>,
+    ) {
         if key.state == State::Later && !self.inside_later {
             self.later(key_span, at, &format!("`{}`", key.name));
             return;
         }
         // The nodes of the top level are read after it, by `document`.
-        if matches!(key.ty, Ty::Nodes) && at.to_string() == "node" && matches!(value.get_ref(), DeValue::Table(_)) {
+        if matches!(key.ty, Ty::Nodes)
+            && at.to_string() == "node"
+            && matches!(value.get_ref(), DeValue::Table(_))
+        {
             let kind = ValKind::Map(Vec::new());
             out.entries.push(Entry { key, key_span, value: Val { span: value.span(), kind } });
             return;
@@ -180,7 +256,9 @@ impl Reader<'_> {
         let mut out = Vec::with_capacity(table.len());
         for (name, value) in table.iter() {
             let here = at.child(name.get_ref());
-            let id = self.ident(name.get_ref(), name.span(), &here).and_then(|()| name.get_ref().parse::<NodeId>().ok());
+            let id = self
+                .ident(name.get_ref(), name.span(), &here)
+                .and_then(|()| name.get_ref().parse::<NodeId>().ok());
             let DeValue::Table(keys) = value.get_ref() else {
                 self.wrong(value, "a table", &here);
                 continue;
@@ -209,7 +287,8 @@ impl Reader<'_> {
             return (NodeKind::Set, Section::default());
         };
         let outer = self.inside_later;
-        let git = kind == NodeKind::Merge && table.get("strategy").and_then(|v| v.get_ref().as_str()) == Some("git");
+        let git = kind == NodeKind::Merge
+            && table.get("strategy").and_then(|v| v.get_ref().as_str()) == Some("git");
         if let Some(value) = table.get("kind").filter(|_| !kind.runs() && !outer) {
             self.later(value.span(), &at.child("kind"), &format!("kind `{}`", kind.as_str()));
             self.inside_later = true;
@@ -232,7 +311,8 @@ impl Reader<'_> {
 
     /// A key that this kind does not have: another's, or nobody's.
     fn foreign(&mut self, kind: NodeKind, name: &Spanned<std::borrow::Cow<'_, str>>, at: &At<'_>) {
-        let owners: Vec<String> = keys::kinds_with(name.get_ref()).map(|kind| format!("`{}`", kind.as_str())).collect();
+        let owners: Vec<String> =
+            keys::kinds_with(name.get_ref()).map(|kind| format!("`{}`", kind.as_str())).collect();
         if owners.is_empty() {
             return self.unknown(name, at, keys::of(kind).map(|key| key.name));
         }
@@ -272,7 +352,8 @@ impl Reader<'_> {
             && name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
             && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || more.contains(c));
         if !good {
-            self.say(Code::E103, span, at, format!("`{}` is not a name", short(name))).help = Some(words.to_owned());
+            self.say(Code::E103, span, at, format!("`{}` is not a name", short(name))).help =
+                Some(words.to_owned());
         }
         good.then_some(())
     }
@@ -303,9 +384,12 @@ fn json(value: &DeValue<'_>) -> Option<Json> {
         DeValue::Float(number) => serde_json::Number::from_f64(number.as_str().parse().ok()?)?.into(),
         DeValue::Boolean(flag) => Json::from(*flag),
         DeValue::Datetime(date) => Json::from(date.to_string()),
-        DeValue::Array(list) => Json::Array(list.iter().map(|item| json(item.get_ref())).collect::<Option<_>>()?),
+        DeValue::Array(list) => {
+            Json::Array(list.iter().map(|item| json(item.get_ref())).collect::<Option<_>>()?)
+        }
         DeValue::Table(table) => {
-            let entries = table.iter().map(|(name, item)| Some((name.get_ref().to_string(), json(item.get_ref())?)));
+            let entries =
+                table.iter().map(|(name, item)| Some((name.get_ref().to_string(), json(item.get_ref())?)));
             Json::Object(entries.collect::<Option<_>>()?)
         }
     })

@@ -108,7 +108,9 @@ mod tests {
             "schema = 1\n[workflow]\nname = 'x'\n[node.a]\nprompt = 'hi'\neach = { items = [1, 2] }\n[node.b]\nkind = 'command'\nrun = ['ls']\nneeds = ['a']\n"
         ));
         assert!(!check("schema = 1\n[workflow]\nname = 'x'\n[node.a]\nprompt = 'hi'\nneds = ['b']\n"));
-        assert!(!check("schema = 1\n[workflow]\nname = 'x'\n[node.a]\nkind = 'command'\nprompt = 'hi'\nrun = ['ls']\n"));
+        assert!(!check(
+            "schema = 1\n[workflow]\nname = 'x'\n[node.a]\nkind = 'command'\nprompt = 'hi'\nrun = ['ls']\n"
+        ));
         assert!(!check("[workflow]\nname = 'x'\n[node.a]\nprompt = 'hi'\n"));
     }
 }

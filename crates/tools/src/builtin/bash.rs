@@ -99,7 +99,12 @@ async fn call(ctx: &ToolContext, input: Value) -> Result<ToolOutput, ToolError> 
     let shown = Shown::of(&done);
     match done.end {
         End::Cancelled => Err(ToolError::Cancelled),
-        End::TimedOut => Err(ToolError::TimedOut { after: time, output: shown.output(&done) }),
+        End::TimedOut => {
+            let mut parts = notes(&done);
+            parts.insert(0, shown.output(&done));
+            parts.retain(|part| !part.is_empty());
+            Err(ToolError::TimedOut { after: time, output: parts.join("\n") })
+        }
         End::Exited(_) | End::Signalled(_) => {
             let moved = moved_to(&folder, &done);
             if let Some(folder) = done.folder.clone() {
@@ -152,40 +157,38 @@ impl Shown {
 }
 
 fn output(done: &Finished, shown: &Shown, moved: Option<&Path>) -> ToolOutput {
-    let mut text = shown.output(done);
-    let mut note = |words: String| {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&words);
-    };
     let meaning = meaning(done.end);
-    if let Some(meaning) = &meaning {
-        note(format!("[{meaning}]"));
-    }
-    if let Some(folder) = moved {
-        note(format!("[working folder is now {}]", folder.display()));
-    }
-    if done.left_behind > 0 {
-        let many = done.left_behind;
-        note(format!("[{many} process(es) that the command left running were ended]"));
-    }
-    if !done.put_aside.is_empty() {
-        let paths: Vec<String> = done.put_aside.iter().map(|path| path.display().to_string()).collect();
-        note(format!("[not allowed and taken out of the workspace again: {}]", paths.join(", ")));
-    }
-    if text.is_empty() {
-        text.push_str("[no output]");
+    let mut parts = vec![shown.output(done)];
+    parts.extend(meaning.iter().map(|meaning| format!("[{meaning}]")));
+    parts.extend(moved.map(|folder| format!("[working folder is now {}]", folder.display())));
+    parts.extend(notes(done));
+    parts.retain(|part| !part.is_empty());
+    if parts.is_empty() {
+        parts.push("[no output]".to_owned());
     }
     let failed = !matches!(done.end, End::Exited(0));
     let spilled = done.spilled.as_ref().filter(|_| shown.is_cut(done));
     ToolOutput {
-        text,
+        text: parts.join("\n"),
         is_error: failed || !done.put_aside.is_empty(),
         data: data(done, shown, meaning.as_deref()),
         images: Vec::new(),
         spilled: spilled.map(|spilled| spilled.path.clone()),
     }
+}
+
+/// What claw did after the command.
+fn notes(done: &Finished) -> Vec<String> {
+    let mut notes = Vec::new();
+    if done.left_behind > 0 {
+        let many = done.left_behind;
+        notes.push(format!("[{many} process(es) that the command left running were ended]"));
+    }
+    if !done.put_aside.is_empty() {
+        let paths: Vec<String> = done.put_aside.iter().map(|path| path.display().to_string()).collect();
+        notes.push(format!("[not allowed and taken out of the workspace again: {}]", paths.join(", ")));
+    }
+    notes
 }
 
 fn data(done: &Finished, shown: &Shown, meaning: Option<&str>) -> Value {

@@ -31,7 +31,11 @@ impl Tee {
         let _ = self.out.line(line.to_string()).await;
     }
 
-    async fn pass(&self, mut from: mpsc::Receiver<RequestEvent>, to: &mpsc::Sender<RequestEvent>) -> Option<String> {
+    async fn pass(
+        &self,
+        mut from: mpsc::Receiver<RequestEvent>,
+        to: &mpsc::Sender<RequestEvent>,
+    ) -> Option<String> {
         let mut partial = Partial::default();
         let mut last = None;
         while let Some(event) = from.recv().await {

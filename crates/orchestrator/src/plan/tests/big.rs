@@ -27,7 +27,12 @@ fn chain(count: usize, cyclic: bool) -> String {
 fn a_chain_of_twenty_thousand_needs_no_stack() {
     let (good, cyclic) = std::thread::Builder::new()
         .stack_size(512 * 1024)
-        .spawn(|| (plan_of(&chain(20_000, false), &InputArgs::default()), plan_of(&chain(20_000, true), &InputArgs::default())))
+        .spawn(|| {
+            (
+                plan_of(&chain(20_000, false), &InputArgs::default()),
+                plan_of(&chain(20_000, true), &InputArgs::default()),
+            )
+        })
         .unwrap()
         .join()
         .unwrap();

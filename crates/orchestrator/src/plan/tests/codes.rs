@@ -10,42 +10,105 @@ const KEYS: &[(&str, &str)] = &[
     ("not TOML", "!schema = 1\n[workflow\n"),
     ("a key twice", "[node.a]\nprompt = 'x'\nprompt = 'y'\n"),
     ("a later schema", "!schema = 2\n[workflow]\nname = 't'\n"),
-    ("unknown keys", "[lmits]\n[node.a]\nprompt = 'x'\nneeeds = []\nfrobnicate = 1\n[node.a.retry]\natempts = 1\n"),
-    ("wrong types", "[node.a]\nprompt = 1\nneeds = 'b'\ntimeout = '5 minutes'\npriority = 1.5\nretry = { attempts = 0, on = ['quota'] }\neach = { items = 3 }\n"),
+    (
+        "unknown keys",
+        "[lmits]\n[node.a]\nprompt = 'x'\nneeeds = []\nfrobnicate = 1\n[node.a.retry]\natempts = 1\n",
+    ),
+    (
+        "wrong types",
+        "[node.a]\nprompt = 1\nneeds = 'b'\ntimeout = '5 minutes'\npriority = 1.5\nretry = { attempts = 0, on = ['quota'] }\neach = { items = 3 }\n",
+    ),
     ("an unknown kind", "[node.a]\nkind = 'comand'\n"),
-    ("a key of another kind", "[node.a]\nkind = 'command'\nrun = ['ls']\nprompt = 'x'\n[node.b]\nprompt = 'x'\nstrategy = 'list'\n[node.c]\nkind = 'merge'\nfrom = ['b']\nstrategy = 'list'\nkey = 'x'\n"),
-    ("reserved and bad names", "[node.loop]\nprompt = 'x'\n[node.my-node]\nprompt = 'x'\n[node.a]\nprompt = 'x'\neach = { items = [1], as = 'run' }\n"),
-    ("not yet", "[budget]\nusd = 1.0\n[node.g]\nkind = 'gate'\nmessage = 'ok?'\n[node.a]\nprompt = 'x'\nisolation = 'worktree'\nlock = ['x']\nspawn = true\njoin = 'any_succeeded'\nfinal = true\n[node.m]\nkind = 'merge'\nstrategy = 'vote'\nfrom = ['a']\n"),
-    ("missing keys", "[node.a]\n[node.b]\nkind = 'command'\n[node.c]\nkind = 'merge'\nstrategy = 'dedupe'\nfrom = []\n"),
+    (
+        "a key of another kind",
+        "[node.a]\nkind = 'command'\nrun = ['ls']\nprompt = 'x'\n[node.b]\nprompt = 'x'\nstrategy = 'list'\n[node.c]\nkind = 'merge'\nfrom = ['b']\nstrategy = 'list'\nkey = 'x'\n",
+    ),
+    (
+        "reserved and bad names",
+        "[node.loop]\nprompt = 'x'\n[node.my-node]\nprompt = 'x'\n[node.a]\nprompt = 'x'\neach = { items = [1], as = 'run' }\n",
+    ),
+    (
+        "not yet",
+        "[budget]\nusd = 1.0\n[node.g]\nkind = 'gate'\nmessage = 'ok?'\n[node.a]\nprompt = 'x'\nisolation = 'worktree'\nlock = ['x']\nspawn = true\njoin = 'any_succeeded'\nfinal = true\n[node.m]\nkind = 'merge'\nstrategy = 'vote'\nfrom = ['a']\n",
+    ),
+    (
+        "missing keys",
+        "[node.a]\n[node.b]\nkind = 'command'\n[node.c]\nkind = 'merge'\nstrategy = 'dedupe'\nfrom = []\n",
+    ),
     ("no node", ""),
     ("two prompts", "[node.a]\nprompt = 'x'\nprompt_file = 'y'\n"),
-    ("inputs that contradict themselves", "[inputs.a]\ntype = 'enum'\n[inputs.b]\ntype = 'int'\ndefault = 'x'\n[node.a]\nprompt = 'x'\n"),
-    ("each without and with two sources", "[node.a]\nprompt = 'x'\neach = { max = 3 }\n[node.b]\nprompt = 'x'\neach = { items = [1], range = 3 }\n"),
+    (
+        "inputs that contradict themselves",
+        "[inputs.a]\ntype = 'enum'\n[inputs.b]\ntype = 'int'\ndefault = 'x'\n[node.a]\nprompt = 'x'\n",
+    ),
+    (
+        "each without and with two sources",
+        "[node.a]\nprompt = 'x'\neach = { max = 3 }\n[node.b]\nprompt = 'x'\neach = { items = [1], range = 3 }\n",
+    ),
 ];
 
 const GRAPH: &[(&str, &str)] = &[
-    ("a cycle and a self loop", "[node.a]\nprompt = 'A'\nneeds = ['c']\n[node.b]\nprompt = 'B'\nneeds = ['a']\n[node.c]\nprompt = 'C'\nneeds = ['b']\n[node.me]\nprompt = 'S'\nneeds = ['me']\n[node.fine]\nprompt = 'F'\n"),
-    ("an unknown node", "[node.plan]\nprompt = 'x'\nneeds = ['verfy']\nafter = ['zzz']\n[node.verify]\nprompt = 'x'\n"),
+    (
+        "a cycle and a self loop",
+        "[node.a]\nprompt = 'A'\nneeds = ['c']\n[node.b]\nprompt = 'B'\nneeds = ['a']\n[node.c]\nprompt = 'C'\nneeds = ['b']\n[node.me]\nprompt = 'S'\nneeds = ['me']\n[node.fine]\nprompt = 'F'\n",
+    ),
+    (
+        "an unknown node",
+        "[node.plan]\nprompt = 'x'\nneeds = ['verfy']\nafter = ['zzz']\n[node.verify]\nprompt = 'x'\n",
+    ),
 ];
 
 const NAMES: &[(&str, &str)] = &[
-    ("inputs", "[inputs.base]\ntype = 'string'\n[inputs.n]\ntype = 'int'\n[inputs.e]\ntype = 'enum'\nvalues = ['x', 'y']\n[node.a]\nprompt = 'x'\n"),
-    ("a secret in a prompt", "[inputs.token]\ntype = 'string'\nsecret = true\ndefault = 'x'\n[node.a]\nprompt = 'use {{ inputs.token }}'\n[node.b]\nkind = 'command'\nrun = ['x']\nenv = { T = '{{ inputs.token }}' }\n"),
-    ("files that cannot be read", "[node.a]\nprompt_file = 'none.md'\n[node.b]\nprompt = 'x'\noutput = { file = 'none.json' }\n"),
+    (
+        "inputs",
+        "[inputs.base]\ntype = 'string'\n[inputs.n]\ntype = 'int'\n[inputs.e]\ntype = 'enum'\nvalues = ['x', 'y']\n[node.a]\nprompt = 'x'\n",
+    ),
+    (
+        "a secret in a prompt",
+        "[inputs.token]\ntype = 'string'\nsecret = true\ndefault = 'x'\n[node.a]\nprompt = 'use {{ inputs.token }}'\n[node.b]\nkind = 'command'\nrun = ['x']\nenv = { T = '{{ inputs.token }}' }\n",
+    ),
+    (
+        "files that cannot be read",
+        "[node.a]\nprompt_file = 'none.md'\n[node.b]\nprompt = 'x'\noutput = { file = 'none.json' }\n",
+    ),
     ("names in a prompt file", "[node.a]\nprompt_file = 'good.md'\n"),
-    ("schemas", "[node.a]\nprompt = 'x'\noutput = { type = 'string' }\n[node.b]\nprompt = 'x'\noutput = { type = 'object', properties = { v = { enum = [] } } }\n[node.c]\nprompt = 'x'\noutput = { type = 'object', properties = { v = { minimum = 3, maximum = 1 } } }\n[node.d]\nprompt = 'x'\noutput = { type = 'object', required = ['y'], properties = { v = {} }, additionalProperties = false }\n[node.e]\nprompt = 'x'\noutput = { type = 'object', properties = { v = { type = 'strin' } } }\n"),
-    ("templates for a shell", "[node.a]\nkind = 'command'\nrun = 'echo {{ inputs.x }}'\n[node.b]\nkind = 'command'\nrun = ['bash', '-c', 'echo {{ run.id }}']\n[node.c]\nkind = 'command'\nrun = ['env', 'X=1', '/usr/bin/python3.11', '-c', 'print({{ run.id }})']\n[node.d]\nkind = 'command'\nrun = ['node', '--eval={{ run.id }}']\n[node.e]\nkind = 'command'\nrun = ['bash', '-c', 'echo \"$1\"', 'x', '{{ run.id }}']\n[node.f]\nkind = 'command'\nrun = 'echo {{'\nliteral = true\n"),
+    (
+        "schemas",
+        "[node.a]\nprompt = 'x'\noutput = { type = 'string' }\n[node.b]\nprompt = 'x'\noutput = { type = 'object', properties = { v = { enum = [] } } }\n[node.c]\nprompt = 'x'\noutput = { type = 'object', properties = { v = { minimum = 3, maximum = 1 } } }\n[node.d]\nprompt = 'x'\noutput = { type = 'object', required = ['y'], properties = { v = {} }, additionalProperties = false }\n[node.e]\nprompt = 'x'\noutput = { type = 'object', properties = { v = { type = 'strin' } } }\n",
+    ),
+    (
+        "templates for a shell",
+        "[node.a]\nkind = 'command'\nrun = 'echo {{ inputs.x }}'\n[node.b]\nkind = 'command'\nrun = ['bash', '-c', 'echo {{ run.id }}']\n[node.c]\nkind = 'command'\nrun = ['env', 'X=1', '/usr/bin/python3.11', '-c', 'print({{ run.id }})']\n[node.d]\nkind = 'command'\nrun = ['node', '--eval={{ run.id }}']\n[node.e]\nkind = 'command'\nrun = ['bash', '-c', 'echo \"$1\"', 'x', '{{ run.id }}']\n[node.f]\nkind = 'command'\nrun = 'echo {{'\nliteral = true\n",
+    ),
     ("statements", "[node.a]\nprompt = 'x {% if y %}'\n[node.b]\nprompt = '{# no #}'\n"),
-    ("expressions that do not parse", "[node.a]\nprompt = 'x {{ a | uper }} y'\n[node.b]\nprompt = '{{ 1 + }}'\nwhen = '1 is evn'\n[node.c]\nprompt = 'open {{ run.id'\n[node.d]\nprompt = \"{{ ('a' ~ 'b') | path }}\"\n"),
-    ("each", "[node.a]\nprompt = 'x'\neach = { items = ['p', 'q', 'p'] }\n[node.b]\nprompt = 'x'\nneeds = ['a']\neach = { items = 'a.outputs' }\n[node.c]\nprompt = 'x'\neach = { range = 5, max = 3, min_success = 9 }\n[node.d]\nprompt = 'x'\neach = { items = [{ n = 1 }], key = '{{ item.m }}' }\n[node.e]\nprompt = 'x'\neach = { items = [1], as = 'a' }\n[node.f]\nprompt = 'x'\neach = { items = [1], key = \"{{ item | join('x') | int + [] }}\" }\n"),
-    ("hidden names", "[node.a]\nprompt = '{{ b }} {{ a }} {{ loop.index }} {{ item }} {{ run.pid }} {{ nodes.a }}'\n[node.b]\nprompt = 'x'\nneeds = ['c']\n[node.c]\nprompt = \"\"\"\n  first {{ inputs.bse }}\n  then {{ d.x }}\"\"\"\n[node.d]\nprompt = 'x'\n[node.e]\nprompt = '{{ c }} {{ nodes.b.status }}'\nneeds = ['b']\n"),
-    ("fields", "[node.plan]\nprompt = 'x'\n[node.plan.output]\ntype = 'object'\nrequired = ['steps', 'why']\nproperties = { steps = { type = 'object', properties = { first = {} } } }\n[node.b]\nneeds = ['plan', 'many']\nprompt = '{{ plan.stps }} {{ plan.why.x }} {{ plan.steps.second }} {{ many.output }} {{ many.outputs }}'\n[node.many]\nprompt = 'x'\neach = { range = 2 }\n"),
+    (
+        "expressions that do not parse",
+        "[node.a]\nprompt = 'x {{ a | uper }} y'\n[node.b]\nprompt = '{{ 1 + }}'\nwhen = '1 is evn'\n[node.c]\nprompt = 'open {{ run.id'\n[node.d]\nprompt = \"{{ ('a' ~ 'b') | path }}\"\n",
+    ),
+    (
+        "each",
+        "[node.a]\nprompt = 'x'\neach = { items = ['p', 'q', 'p'] }\n[node.b]\nprompt = 'x'\nneeds = ['a']\neach = { items = 'a.outputs' }\n[node.c]\nprompt = 'x'\neach = { range = 5, max = 3, min_success = 9 }\n[node.d]\nprompt = 'x'\neach = { items = [{ n = 1 }], key = '{{ item.m }}' }\n[node.e]\nprompt = 'x'\neach = { items = [1], as = 'a' }\n[node.f]\nprompt = 'x'\neach = { items = [1], key = \"{{ item | join('x') | int + [] }}\" }\n",
+    ),
+    (
+        "hidden names",
+        "[node.a]\nprompt = '{{ b }} {{ a }} {{ loop.index }} {{ item }} {{ run.pid }} {{ nodes.a }}'\n[node.b]\nprompt = 'x'\nneeds = ['c']\n[node.c]\nprompt = \"\"\"\n  first {{ inputs.bse }}\n  then {{ d.x }}\"\"\"\n[node.d]\nprompt = 'x'\n[node.e]\nprompt = '{{ c }} {{ nodes.b.status }}'\nneeds = ['b']\n",
+    ),
+    (
+        "fields",
+        "[node.plan]\nprompt = 'x'\n[node.plan.output]\ntype = 'object'\nrequired = ['steps', 'why']\nproperties = { steps = { type = 'object', properties = { first = {} } } }\n[node.b]\nneeds = ['plan', 'many']\nprompt = '{{ plan.stps }} {{ plan.why.x }} {{ plan.steps.second }} {{ many.output }} {{ many.outputs }}'\n[node.many]\nprompt = 'x'\neach = { range = 2 }\n",
+    ),
 ];
 
 const LATE: &[(&str, &str)] = &[
-    ("agents, tools, models", "[node.a]\nagent = 'Exploer'\nprompt = 'x'\ntools = ['bsh', 'Read']\nmodel = ['good', 'nomodel-1']\n[agents.mine]\nprompt = 'x'\ntools = ['red_file']\n"),
+    (
+        "agents, tools, models",
+        "[node.a]\nagent = 'Exploer'\nprompt = 'x'\ntools = ['bsh', 'Read']\nmodel = ['good', 'nomodel-1']\n[agents.mine]\nprompt = 'x'\ntools = ['red_file']\n",
+    ),
     ("limits", "[limits]\nagents = 3\n[node.a]\nprompt = 'x'\neach = { range = 4 }\n"),
-    ("writers side by side, forbidden", "[defaults]\nshared_writes = 'forbid'\n[node.a]\nprompt = 'x'\n[node.b]\nprompt = 'x'\n"),
+    (
+        "writers side by side, forbidden",
+        "[defaults]\nshared_writes = 'forbid'\n[node.a]\nprompt = 'x'\n[node.b]\nprompt = 'x'\n",
+    ),
 ];
 
 fn all(table: &[(&str, &str)]) -> (String, BTreeSet<Code>) {
@@ -95,14 +158,20 @@ fn every_code_has_a_text_that_shows_it() {
     }
     // Nested files come later; these four come up when something is expanded, and W… do not stop a plan.
     let elsewhere = [Code::E112, Code::E161, Code::E183];
-    let missing: Vec<&Code> =
-        Code::ALL.iter().filter(|code| !code.is_warning() && !elsewhere.contains(code) && !shown.contains(code)).collect();
+    let missing: Vec<&Code> = Code::ALL
+        .iter()
+        .filter(|code| !code.is_warning() && !elsewhere.contains(code) && !shown.contains(code))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
 fn a_problem_is_json_with_code_place_path_and_help() {
-    let problems = plan_of(&format!("{HEAD}[node.plan]\nprompt = 'x'\nneeds = ['verfy']\n[node.verify]\nprompt = 'x'\n"), &InputArgs::default()).unwrap_err();
+    let problems = plan_of(
+        &format!("{HEAD}[node.plan]\nprompt = 'x'\nneeds = ['verfy']\n[node.verify]\nprompt = 'x'\n"),
+        &InputArgs::default(),
+    )
+    .unwrap_err();
     insta::assert_snapshot!(serde_json::to_string_pretty(&problems).unwrap());
 }
 

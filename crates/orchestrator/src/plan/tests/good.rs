@@ -49,11 +49,15 @@ fn static_keys_tell_kinds_models_tools_and_outputs_apart() {
 
 #[test]
 fn a_static_each_is_expanded_with_its_keys() {
-    let plan = good("[node.a]\nprompt = '{{ item.name }} {{ index }}'\neach = { items = [{ name = 'x/y' }, { name = 'z' }], key = '{{ item.name }}' }\n");
+    let plan = good(
+        "[node.a]\nprompt = '{{ item.name }} {{ index }}'\neach = { items = [{ name = 'x/y' }, { name = 'z' }], key = '{{ item.name }}' }\n",
+    );
     let each = plan.nodes[0].each.as_ref().unwrap();
     let EachSource::Static(items) = &each.source else { panic!("{each:?}") };
     assert_eq!(items.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["x%2Fy", "z"]);
-    let plan = good("[inputs.xs]\ntype = 'json'\ndefault = [3, 1]\n[node.a]\nprompt = 'x'\neach = { items = 'inputs.xs | sort' }\n");
+    let plan = good(
+        "[inputs.xs]\ntype = 'json'\ndefault = [3, 1]\n[node.a]\nprompt = 'x'\neach = { items = 'inputs.xs | sort' }\n",
+    );
     let EachSource::Static(items) = &plan.nodes[0].each.as_ref().unwrap().source else { panic!() };
     assert_eq!(items.iter().map(|(_, item)| item.clone()).collect::<Vec<_>>(), [json!(1), json!(3)]);
 }
@@ -65,7 +69,10 @@ fn defaults_fill_where_the_kind_has_the_key() {
     );
     let a = &plan.nodes[0];
     let Work::Agent(agent) = &a.work else { panic!() };
-    assert_eq!((agent.models.as_slice(), agent.tools.as_deref()), (["m".to_owned()].as_slice(), Some(["read_file".to_owned()].as_slice())));
+    assert_eq!(
+        (agent.models.as_slice(), agent.tools.as_deref()),
+        (["m".to_owned()].as_slice(), Some(["read_file".to_owned()].as_slice()))
+    );
     assert_eq!((a.retry.attempts, a.retry.backoff.as_secs(), a.timeout.as_secs()), (2, 9, 7));
     assert_eq!((plan.nodes[1].retry.attempts, plan.nodes[1].retry.on.len()), (5, 0));
 }
@@ -83,11 +90,15 @@ fn order_dependents_critical_path_and_reads_follow_the_edges() {
 
 #[test]
 fn upstream_text_never_becomes_an_option_of_a_command() {
-    let templates = |texts: &[&str]| texts.iter().map(|text| Template::parse(text).unwrap()).collect::<Vec<_>>();
+    let templates =
+        |texts: &[&str]| texts.iter().map(|text| Template::parse(text).unwrap()).collect::<Vec<_>>();
     let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let argv = templates(&["git", "diff", "{{ inputs.base }}"]);
     let error = check_argv(&argv, &strings(&["git", "diff", "--output=/etc/passwd"])).unwrap_err();
-    assert_eq!(error.to_string(), "argument 3 of the command would be the option `--output=/etc/passwd`; put \"--\" in front of it if the program knows that");
+    assert_eq!(
+        error.to_string(),
+        "argument 3 of the command would be the option `--output=/etc/passwd`; put \"--\" in front of it if the program knows that"
+    );
     assert!(check_argv(&argv, &strings(&["git", "diff", "HEAD~1"])).is_ok());
     let argv = templates(&["git", "diff", "--end-of-options", "{{ inputs.base }}"]);
     assert!(check_argv(&argv, &strings(&["git", "diff", "--end-of-options", "-x"])).is_ok());
@@ -119,8 +130,12 @@ fn content_keys_change_with_the_values_named_and_with_nothing_else() {
 
 #[test]
 fn schemas_come_inline_and_from_files() {
-    let plan = good("[node.a]\nprompt = 'x'\noutput = { file = 'schema.json' }\n[node.b]\nkind = 'command'\nrun = ['ls']\noutput = 'lines'\n");
-    assert!(matches!(&plan.nodes[0].output, OutputSpec::Schema(schema) if schema["properties"]["a"]["type"] == "string"));
+    let plan = good(
+        "[node.a]\nprompt = 'x'\noutput = { file = 'schema.json' }\n[node.b]\nkind = 'command'\nrun = ['ls']\noutput = 'lines'\n",
+    );
+    assert!(
+        matches!(&plan.nodes[0].output, OutputSpec::Schema(schema) if schema["properties"]["a"]["type"] == "string")
+    );
     assert!(matches!(plan.nodes[1].output, OutputSpec::Json));
 }
 
@@ -131,19 +146,25 @@ fn a_plan_is_shown_as_text_and_json() {
     let plan = good(TOUR);
     insta::assert_snapshot!("plan_text", plan.text());
     let json = serde_json::to_string_pretty(&plan.json()).unwrap();
-    assert!(json.contains("\"keys\": [\n          \"a\",") && !json.contains("null,\n      \"prompt"), "{json}");
+    assert!(
+        json.contains("\"keys\": [\n          \"a\",") && !json.contains("null,\n      \"prompt"),
+        "{json}"
+    );
 }
 
 #[test]
 fn a_graph_is_drawn_in_three_ways() {
     let plan = good(TOUR);
-    let all = [GraphStyle::Ascii, GraphStyle::Mermaid, GraphStyle::Dot].map(|style| plan.graph(style)).join("\n");
+    let all =
+        [GraphStyle::Ascii, GraphStyle::Mermaid, GraphStyle::Dot].map(|style| plan.graph(style)).join("\n");
     insta::assert_snapshot!("graphs", all);
 }
 
 #[test]
 fn inputs_are_converted_and_secrets_do_not_show() {
-    let text = format!("{HEAD}[inputs.n]\ntype = 'int'\n[inputs.s]\ntype = 'string'\nsecret = true\n[inputs.t]\ntype = 'text'\ndefault = 'x'\n[node.a]\nprompt = '{{{{ inputs.n }}}}'\n");
+    let text = format!(
+        "{HEAD}[inputs.n]\ntype = 'int'\n[inputs.s]\ntype = 'string'\nsecret = true\n[inputs.t]\ntype = 'text'\ndefault = 'x'\n[node.a]\nprompt = '{{{{ inputs.n }}}}'\n"
+    );
     let mut args = InputArgs::default();
     args.file("{\"s\": \"hush\"}").unwrap().text("n", "7");
     let plan = plan_of(&text, &args).unwrap();
@@ -154,7 +175,13 @@ fn inputs_are_converted_and_secrets_do_not_show() {
 
 #[test]
 fn a_rendered_prompt_of_a_plan_fences_what_agents_wrote() {
-    let plan = Plan::from_source(std::path::Path::new("dir/t.toml"), &format!("{HEAD}{TOUR}"), &InputArgs::default(), &Fake).unwrap();
+    let plan = Plan::from_source(
+        std::path::Path::new("dir/t.toml"),
+        &format!("{HEAD}{TOUR}"),
+        &InputArgs::default(),
+        &Fake,
+    )
+    .unwrap();
     let Work::Agent(agent) = &plan.nodes[1].work else { panic!() };
     let view = NodeView {
         output: Data::new(json!([{"key": "a", "status": "succeeded", "output": "found", "error": null}])),
@@ -169,5 +196,8 @@ fn a_rendered_prompt_of_a_plan_fences_what_agents_wrote() {
     let nodes = Arc::new(HashMap::from([("explore".to_owned(), Arc::new(view))]));
     let scope = Scope::new(ScopeData { nodes, ..ScopeData::default() });
     let text = agent.prompt.render(&scope, Render::Prompt { nonce: "N" }).unwrap();
-    assert!(text.starts_with("<agent-data nonce=\"N\" from=\"explore\">\n") && text.contains("\n- found\n"), "{text}");
+    assert!(
+        text.starts_with("<agent-data nonce=\"N\" from=\"explore\">\n") && text.contains("\n- found\n"),
+        "{text}"
+    );
 }

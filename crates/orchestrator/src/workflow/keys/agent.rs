@@ -4,8 +4,18 @@ use super::table::{Key, Ty};
 
 pub(super) const PERMISSION: Ty = Ty::Enum(
     &[
-        "read-only", "workspace-write", "danger-full-access", "plan", "prompt", "default", "acceptEdits", "auto",
-        "dontAsk", "bypassPermissions", "dangerFullAccess", "allow",
+        "read-only",
+        "workspace-write",
+        "danger-full-access",
+        "plan",
+        "prompt",
+        "default",
+        "acceptEdits",
+        "auto",
+        "dontAsk",
+        "bypassPermissions",
+        "dangerFullAccess",
+        "allow",
     ],
     &[],
 );

@@ -19,7 +19,12 @@ pub(super) const EACH: &[Key] = &[
     Key::new("max", Ty::Int(1, 1_000_000), "", "more items fail the node; required for a dynamic source"),
     Key::new("concurrency", Ty::Int(1, 1_000_000), "the run's", "items at once"),
     Key::new("min_success", Ty::Int(0, 1_000_000), "all", "so many must succeed"),
-    Key::new("fail", Ty::Enum(&["collect", "fast"], &["threshold"]), "\"collect\"", "what a failed item does to the rest"),
+    Key::new(
+        "fail",
+        Ty::Enum(&["collect", "fast"], &["threshold"]),
+        "\"collect\"",
+        "what a failed item does to the rest",
+    ),
     Key::new("warm", Ty::Bool, "", "hold the rest back until the first answer begins").later(),
 ];
 

@@ -12,9 +12,21 @@ pub(super) const KEYS: &[Key] = &[
     ),
     Key::new("key", Ty::Tmpl, "", "dedupe: what makes two items the same, over `item`"),
     Key::new("prefer", Ty::Expr, "", "dedupe: the item with the largest value stays, over `item`"),
-    Key::new("window", Ty::Size, "\"64KiB\"", "agent: bytes of input for one agent; more is merged in a tree"),
+    Key::new(
+        "window",
+        Ty::Size,
+        "\"64KiB\"",
+        "agent: bytes of input for one agent; more is merged in a tree",
+    ),
     Key::new("write", Ty::Tmpl, "", "a path to which the output is written as well"),
-    Key::new("apply", Ty::Enum(&["patch", "squash", "merge"], &[]), "\"patch\"", "git: how the work lands").later(),
+    Key::new("apply", Ty::Enum(&["patch", "squash", "merge"], &[]), "\"patch\"", "git: how the work lands")
+        .later(),
     Key::new("verify", Ty::List(&Ty::Tmpl), "", "git: a command that must succeed").later(),
-    Key::new("on_conflict", Ty::Enum(&["keep", "fail", "gate"], &[]), "\"keep\"", "git: what a conflict does").later(),
+    Key::new(
+        "on_conflict",
+        Ty::Enum(&["keep", "fail", "gate"], &[]),
+        "\"keep\"",
+        "git: what a conflict does",
+    )
+    .later(),
 ];

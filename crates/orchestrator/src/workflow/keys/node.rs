@@ -4,7 +4,19 @@ use super::each::{EACH, LOOP};
 use super::table::{Key, Ty};
 
 const CLASSES: Ty = Ty::Enum(
-    &["transient", "rate_limit", "overloaded", "timeout", "schema", "tool", "exit", "artifact", "conflict", "panic", "expr"],
+    &[
+        "transient",
+        "rate_limit",
+        "overloaded",
+        "timeout",
+        "schema",
+        "tool",
+        "exit",
+        "artifact",
+        "conflict",
+        "panic",
+        "expr",
+    ],
     &[],
 );
 
@@ -61,21 +73,46 @@ const COMMON: &[Key] = &[
     Key::new("timeout", Ty::Dur, "\"30m\"", "of each attempt"),
     Key::new("idle_timeout", Ty::Dur, "\"5m\"", "agents: so long without a byte and without a tool running"),
     Key::new("budget", Ty::Table(BUDGET), "", "ceilings of the node").later(),
-    Key::new("on_error", Ty::Enum(&["fail", "continue"], &[]), "\"fail\"", "continue: output null, satisfies every join"),
-    Key::new("on_crash", Ty::Enum(&["ask", "retry", "skip"], &[]), "\"ask\"", "a command in doubt after a crash"),
+    Key::new(
+        "on_error",
+        Ty::Enum(&["fail", "continue"], &[]),
+        "\"fail\"",
+        "continue: output null, satisfies every join",
+    ),
+    Key::new(
+        "on_crash",
+        Ty::Enum(&["ask", "retry", "skip"], &[]),
+        "\"ask\"",
+        "a command in doubt after a crash",
+    ),
     Key::new("optional", Ty::Bool, "false", "its failure makes the run partial"),
     Key::new("final", Ty::Bool, "false", "runs even after the rest was stopped").later(),
     Key::new("lock", Ty::List(&Ty::Slug), "[]", "named mutexes").later(),
     Key::new("isolation", Ty::Enum(&["none"], &["worktree", "copy"]), "\"none\"", "a folder of its own"),
     Key::new("base", Ty::Str, "\"parent_head\"", "what a worktree starts from").later(),
-    Key::new("shared_writes", Ty::Enum(&["allow", "forbid"], &[]), "\"allow\"", "forbid: writers side by side are an error"),
-    Key::new("output", Ty::Output, "\"text\"", "`text`, `json`, a JSON Schema or `{ file = \"…\" }`; commands also `lines`, `lines0`, `jsonl`"),
+    Key::new(
+        "shared_writes",
+        Ty::Enum(&["allow", "forbid"], &[]),
+        "\"allow\"",
+        "forbid: writers side by side are an error",
+    ),
+    Key::new(
+        "output",
+        Ty::Output,
+        "\"text\"",
+        "`text`, `json`, a JSON Schema or `{ file = \"…\" }`; commands also `lines`, `lines0`, `jsonl`",
+    ),
     Key::new("artifacts", Ty::List(&Ty::Table(ARTIFACT)), "[]", "files that it leaves"),
     Key::new("priority", Ty::Int(-1_000_000, 1_000_000), "0", "higher starts first"),
     Key::new("phase", Ty::Slug, "", "a word for the bars"),
     Key::new("label", Ty::Tmpl, "the address", "shown instead of the address"),
     Key::new("tags", Ty::List(&Ty::Str), "[]", "for people"),
-    Key::new("merge", Ty::Enum(&["none", "digest", "full"], &[]), "\"digest\" for terminal nodes", "what a parent session is told"),
+    Key::new(
+        "merge",
+        Ty::Enum(&["none", "digest", "full"], &[]),
+        "\"digest\" for terminal nodes",
+        "what a parent session is told",
+    ),
     Key::new("context", Ty::Json, "", "").later(),
     Key::new("cache", Ty::Json, "", "").later(),
 ];

@@ -11,18 +11,29 @@ impl Reader<'_> {
     /// `None` where a problem was said.
     pub(super) fn value(&mut self, ty: &Ty, value: &Value<'_>, at: &At<'_>) -> Option<ValKind> {
         match ty {
-            Ty::Str | Ty::Tmpl | Ty::Expr | Ty::Slug | Ty::Ident | Ty::NodeName | Ty::AgentName | Ty::Enum(..) => {
-                self.text(ty, value, at)
+            Ty::Str
+            | Ty::Tmpl
+            | Ty::Expr
+            | Ty::Slug
+            | Ty::Ident
+            | Ty::NodeName
+            | Ty::AgentName
+            | Ty::Enum(..) => self.text(ty, value, at),
+            Ty::Bool => {
+                value.get_ref().as_bool().map(ValKind::Bool).or_else(|| self.not(value, "true or false", at))
             }
-            Ty::Bool => value.get_ref().as_bool().map(ValKind::Bool).or_else(|| self.not(value, "true or false", at)),
             Ty::Int(least, most) => self.whole(*least, *most, value, at),
             Ty::Float(least) => match float(value.get_ref()) {
                 Some(number) if number.is_finite() && number >= *least => Some(ValKind::Float(number)),
                 Some(_) => self.refuse(value, format!("this must be a number of at least {least}"), at),
                 None => self.not(value, "a number", at),
             },
-            Ty::Dur => self.unit(value, "a duration (\"90s\")", at, |text| parse_duration(text).map(ValKind::Dur)),
-            Ty::Size => self.unit(value, "a size (\"64KiB\")", at, |text| parse_size(text).map(ValKind::Size)),
+            Ty::Dur => {
+                self.unit(value, "a duration (\"90s\")", at, |text| parse_duration(text).map(ValKind::Dur))
+            }
+            Ty::Size => {
+                self.unit(value, "a size (\"64KiB\")", at, |text| parse_size(text).map(ValKind::Size))
+            }
             Ty::List(inner) => self.list(inner, value, at),
             Ty::OneOrList(inner) => match value.get_ref() {
                 DeValue::Array(_) => self.list(inner, value, at),
@@ -84,7 +95,9 @@ impl Reader<'_> {
         let Some(text) = value.get_ref().as_str() else { return self.not(value, "a text", at) };
         let span = value.span();
         match ty {
-            Ty::Slug => self.shape(text, span, at, "_-", "a letter a-z, then at most 47 of a-z, 0-9, _, -")?,
+            Ty::Slug => {
+                self.shape(text, span, at, "_-", "a letter a-z, then at most 47 of a-z, 0-9, _, -")?
+            }
             // The default's own word may be written out.
             Ty::Ident if text != "item" => self.ident(text, span, at)?,
             Ty::AgentName => self.agent_name(text, span, at)?,
@@ -105,7 +118,14 @@ impl Reader<'_> {
         good.then_some(())
     }
 
-    fn word(&mut self, text: &str, now: &[&str], later: &[&str], value: &Value<'_>, at: &At<'_>) -> Option<()> {
+    fn word(
+        &mut self,
+        text: &str,
+        now: &[&str],
+        later: &[&str],
+        value: &Value<'_>,
+        at: &At<'_>,
+    ) -> Option<()> {
         if now.contains(&text) {
             return Some(());
         }
@@ -121,9 +141,13 @@ impl Reader<'_> {
         let near = self.near(text, now.iter().copied());
         let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("one of {}", now.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
+            None => format!(
+                "one of {}",
+                now.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+            ),
         };
-        self.say(Code::E103, value.span(), at, format!("`{}` is not allowed here", short(text))).help = Some(help);
+        self.say(Code::E103, value.span(), at, format!("`{}` is not allowed here", short(text))).help =
+            Some(help);
         None
     }
 
@@ -186,7 +210,9 @@ impl Reader<'_> {
     fn defaults(&mut self, table: &DeTable<'_>, value: &Value<'_>, at: &At<'_>) -> Section {
         let known = |name: &str| -> Option<&'static Key> {
             let common = keys::common().iter().find(|key| key.name == name && key.name != "kind");
-            common.or_else(|| NodeKind::ALL.iter().flat_map(|kind| keys::own(*kind)).find(|key| key.name == name))
+            common.or_else(|| {
+                NodeKind::ALL.iter().flat_map(|kind| keys::own(*kind)).find(|key| key.name == name)
+            })
         };
         let mut out = Section { span: value.span(), entries: Vec::new() };
         for (name, item) in table.iter() {

@@ -91,3 +91,20 @@ async fn cancel_and_the_background_are_answered() {
     let text = refused(&Bash, &work.agent("A"), json!({"command": 1})).await;
     assert!(text.contains("invalid input for bash: command: "), "{text}");
 }
+
+#[tokio::test]
+async fn what_claw_did_afterwards_is_said() {
+    let work = Work::new();
+    let agent = work.agent("A");
+    let line = format!("sleep 306.{} & echo started", std::process::id());
+    let left = ok(&Bash, &agent, json!({"command": line})).await;
+    assert_eq!(left.text, "started\n[1 process(es) that the command left running were ended]");
+    if agent.sandbox.status().is_walled() {
+        let line = "echo x > .mcp.json; sleep 60";
+        let text = refused(&Bash, &agent, json!({"command": line, "timeout": 300})).await;
+        let path = work.path(".mcp.json");
+        let says = format!("[not allowed and taken out of the workspace again: {}]", path.display());
+        assert_eq!(text, format!("timed out after 300 ms\n{says}"));
+        assert!(!path.exists());
+    }
+}
