@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Serves one model file with llama.cpp (inside the xllamacpp package) on a loopback port.
 
-  local_model_server.py --model FILE --url-file FILE [--port 0] [--slots 3] [--ctx 24576] [--threads 1] [--batch-threads N]
+  local_model_server.py --model FILE --url-file FILE [--port 0] [--slots 3] [--ctx 24576] [--threads 1] [--batch-threads 1]
 
 Writes its address into the URL file as soon as the model answers, and runs until SIGTERM or SIGINT.
 It speaks /v1/chat/completions (with JSON schemas) and /v1/messages.
@@ -24,24 +24,6 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def idle_cores():
-    """Cores without work now, 1 to 4: the threads wait for each other, so one busy core slows down all of them."""
-
-    def times():
-        with open("/proc/stat", encoding="ascii") as file:
-            fields = [int(word) for word in file.readline().split()[1:]]
-        return fields[3] + fields[4], sum(fields[:8])
-
-    try:
-        idle, total = times()
-        time.sleep(0.5)
-        later_idle, later_total = times()
-    except OSError:
-        return 1
-    share = (later_idle - idle) / max(1, later_total - total)
-    return max(1, min(4, int(share * (os.cpu_count() or 1) + 0.3)))
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
@@ -50,7 +32,7 @@ def arguments():
     parser.add_argument("--slots", type=int, default=3, help="requests that are answered at the same time")
     parser.add_argument("--ctx", type=int, default=24576, help="tokens of context, shared out among the slots")
     parser.add_argument("--threads", type=int, default=1, help="for writing; more than one pays off on idle cores only")
-    parser.add_argument("--batch-threads", type=int, default=0, help="for reading prompts; 0 takes the idle cores")
+    parser.add_argument("--batch-threads", type=int, default=1, help="for reading prompts")
     return parser.parse_args()
 
 
@@ -64,11 +46,15 @@ def parameters(options):
     params.n_ctx = options.ctx
     params.n_gpu_layers = 0
     params.cpuparams.n_threads = options.threads
-    params.cpuparams_batch.n_threads = options.batch_threads or idle_cores()
+    params.cpuparams_batch.n_threads = options.batch_threads
     # Idle threads sleep instead of spinning: claw and its tools run on the same cores.
     params.cpuparams.poll = 0
     params.cpuparams_batch.poll = 0
     params.cache_ram_mib = 512
+    # A model this small repeats itself for ever otherwise; these are defaults that a request can change.
+    params.sampling.temp = 0.2
+    params.sampling.penalty_repeat = 1.2
+    params.n_predict = 600
     return params
 
 

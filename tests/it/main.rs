@@ -2,10 +2,22 @@
 //! Each module stands behind `cfg(test)`: so clippy takes its `unwrap` for what it is, a test that fails.
 
 #[cfg(test)]
+mod cancel;
+#[cfg(test)]
 mod cli;
+#[cfg(test)]
+mod crash;
 #[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod progress;
+#[cfg(test)]
+mod providers;
+#[cfg(test)]
+mod resume;
+#[cfg(test)]
+mod run;
 #[cfg(test)]
 mod tidy;

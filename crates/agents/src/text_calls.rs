@@ -56,11 +56,13 @@ fn next_start(text: &str, from: usize) -> Option<usize> {
     (from..rest.len()).find(|&at| match rest[at] {
         b'`' => rest[at..].starts_with(b"```"),
         b'<' => rest[at..].starts_with(OPEN.as_bytes()),
-        b'{' | b'[' => {
-            text[..at].rsplit('\n').next().is_none_or(|line| line.bytes().all(|b| b.is_ascii_whitespace()))
-        }
+        b'{' | b'[' => is_first_of_its_line(&rest[..at]),
         _ => false,
     })
+}
+
+fn is_first_of_its_line(before: &[u8]) -> bool {
+    before.iter().rev().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')).is_none_or(|byte| *byte == b'\n')
 }
 
 const OPEN: &str = "<tool_call>";

@@ -275,3 +275,91 @@ fn provider_hint(kind: &claw_providers::error::ProviderErrorKind) -> Option<Stri
         | Kind::Config(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use claw_providers::error::ProviderErrorKind;
+    use std::io::{Error, ErrorKind};
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn usage_errors() -> Vec<ExpectedError> {
+        vec![
+            ExpectedError::EmptyCommand,
+            ExpectedError::UnknownCommand {
+                word: "runn".into(),
+                group: None,
+                near: Some("run".into()),
+                known: texts(&["run"]),
+            },
+            ExpectedError::UnknownCommand {
+                word: "gc".into(),
+                group: Some("runs".into()),
+                near: None,
+                known: texts(&["list", "show"]),
+            },
+            ExpectedError::Usage { message: "unknown flag `--x`".into(), hint: None },
+            ExpectedError::EmptyPrompt,
+            ExpectedError::UnknownTool {
+                word: "Reed".into(),
+                near: Some("read_file".into()),
+                known: texts(&["bash", "read_file"]),
+            },
+            ExpectedError::ModeVariable {
+                variable: "CLAW_PERMISSION_MODE",
+                source: "read-onyl".parse::<claw_agents::permission::Permission>().unwrap_err(),
+            },
+            ExpectedError::RootNeedsConsent,
+            ExpectedError::LogFilter { filter: "a=b=c".into() },
+            ExpectedError::Declined,
+        ]
+    }
+
+    fn other_errors() -> Vec<ExpectedError> {
+        vec![
+            ExpectedError::CannotRead {
+                path: "w.tml".into(),
+                source: Error::from_raw_os_error(2),
+                near: Some("w.toml".into()),
+            },
+            ExpectedError::Stdin(Error::other("more than 16 MiB")),
+            ExpectedError::Inputs { path: "in.json".into(), message: "the inputs must be a table".into() },
+            ExpectedError::Problems { file: "w.toml".into(), count: 1 },
+            ExpectedError::Problems { file: "w.toml".into(), count: 3 },
+            ExpectedError::Provider(ProviderErrorKind::MissingCredentials {
+                provider: "xai".into(),
+                variables: texts(&["XAI_API_KEY"]),
+            }),
+            ExpectedError::Provider(ProviderErrorKind::UnknownProvider {
+                name: "nope".into(),
+                model: "nope/x".into(),
+            }),
+            ExpectedError::NotFound { message: "there is no run `01`".into(), hint: "list them".into() },
+            ExpectedError::Run {
+                message: "the run is held by process 7".into(),
+                code: exit::HELD,
+                hint: None,
+            },
+            ExpectedError::CannotWrite { path: "/x".into(), source: Error::from(ErrorKind::StorageFull) },
+            ExpectedError::Pipe,
+            ExpectedError::Stdout(Error::from(ErrorKind::StorageFull)),
+            ExpectedError::Fault("no thread left\u{1b}[2J".into()),
+        ]
+    }
+
+    #[test]
+    fn every_error_says_what_and_what_to_do() {
+        let all = usage_errors().into_iter().chain(other_errors());
+        let said: Vec<String> =
+            all.map(|error| format!("[{}]\n{}", error.exit_code(), error.text())).collect();
+        insta::assert_snapshot!(said.join("\n"));
+    }
+
+    #[test]
+    fn usage_errors_end_with_two() {
+        assert!(usage_errors().iter().all(|error| error.exit_code() == exit::USAGE));
+    }
+}

@@ -61,7 +61,7 @@ fn surroundings() -> One {
 fn graph(count: usize, width: usize) -> String {
     let mut text = "schema = 1\n[workflow]\nname = \"big\"\n[limits]\nagents = 1000000\n".to_owned();
     for at in 0..count {
-        let _ = write!(text, "[node.n{at}]\n");
+        let _ = writeln!(text, "[node.n{at}]");
         match at.checked_sub(width) {
             None => text.push_str("prompt = \"start\"\n"),
             Some(up) => {

@@ -107,6 +107,7 @@ impl CallDesk {
             Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
             Ok(effect) => self.with_effect(no, &*tool, input, effect, &cancel).await,
         };
+        tracing::debug!(agent = %self.label, call = %no, tool = name, is_error = report.result.is_error, "call ended");
         let event = AgentEvent::ToolEnded {
             call: no,
             tool: name.into(),

@@ -107,7 +107,10 @@ pub(crate) async fn run(
     let say = |message| {
         let _ = actor.cast(message);
     };
-    say(ConversationMsg::Start { last_stop });
+    // A cancel that came while the transcript was read: nothing is asked, the order below ends it.
+    if !orders.cancel.is_cancelled() {
+        say(ConversationMsg::Start { last_stop });
+    }
     let mut is_told = false;
     loop {
         tokio::select! {

@@ -317,6 +317,7 @@ impl Shell {
         let (idle, events) = (shape.idle, self.desk.events.clone());
         let cancel = self.begin_work();
         self.tell(AgentEvent::TurnStarted { turn, model }).await;
+        tracing::debug!(agent = %self.desk.label, turn, messages = request.messages.len(), "asks");
         let asking = Asking { model: self.desk.services.model.clone(), request, idle, events, cancel };
         let (post, epoch) = (post.clone(), self.running.epoch);
         let task = tasks::spawn("request", async move {

@@ -140,7 +140,7 @@ fn ask_strictly(mode: Permission, effect: &Effect, decision: Decision) -> Decisi
     }
 }
 
-/// By component: `/work/ab` is not within `/work/a`. A path with `..` is within nothing.
+/// By component: `/src/ab` is not within `/src/a`. A path with `..` is within nothing.
 fn is_within(path: &Path, place: &Path) -> bool {
     path.starts_with(place) && !path.components().any(|part| part == Component::ParentDir)
 }
@@ -168,10 +168,10 @@ mod tests {
 
     fn places(wall: Wall) -> Places {
         Places {
-            workspace: "/work/a".into(),
+            workspace: "/src/a".into(),
             writable: vec!["/cache".into()],
             readable: vec!["/state/out".into()],
-            protected: vec!["/work/a/flow.toml".into()],
+            protected: vec!["/src/a/flow.toml".into()],
             wall,
         }
     }
@@ -195,10 +195,10 @@ mod tests {
     fn the_workspace_is_compared_by_component() {
         let held = places(Wall::Holds);
         let mode = Permission::WORKSPACE_WRITE;
-        assert_eq!(decide(mode, &writes("/work/a/src/x.rs"), &held), Decision::Allow);
+        assert_eq!(decide(mode, &writes("/src/a/src/x.rs"), &held), Decision::Allow);
         assert_eq!(decide(mode, &writes("/cache/x"), &held), Decision::Allow);
-        assert!(is_ask(&decide(mode, &writes("/work/ab/x.rs"), &held)));
-        assert!(is_ask(&decide(mode, &writes("/work/a/../b/x.rs"), &held)));
+        assert!(is_ask(&decide(mode, &writes("/src/ab/x.rs"), &held)));
+        assert!(is_ask(&decide(mode, &writes("/src/a/../b/x.rs"), &held)));
         assert!(is_ask(&decide(mode, &reads("/etc/passwd"), &held)));
         assert_eq!(decide(mode, &reads("/state/out/one.txt"), &held), Decision::Allow);
     }
@@ -208,25 +208,25 @@ mod tests {
         let held = places(Wall::Holds);
         for mode in [Permission::READ_ONLY, Permission::WORKSPACE_WRITE, Permission::DANGER_FULL_ACCESS] {
             for path in [
-                "/work/a/.claw/settings.json",
-                "/work/a/sub/.claude/agents/x.md",
-                "/work/a/.mcp.json",
-                "/work/a/.git/config",
-                "/work/a/.git/hooks/pre-commit",
-                "/work/a/.git",
-                "/work/a/flow.toml",
+                "/src/a/.claw/settings.json",
+                "/src/a/sub/.claude/agents/x.md",
+                "/src/a/.mcp.json",
+                "/src/a/.git/config",
+                "/src/a/.git/hooks/pre-commit",
+                "/src/a/.git",
+                "/src/a/flow.toml",
             ] {
                 assert!(is_deny(&decide(mode, &writes(path), &held)), "{mode} {path}");
             }
         }
         let mode = Permission::WORKSPACE_WRITE;
-        assert_eq!(decide(mode, &writes("/work/a/.gitignore"), &held), Decision::Allow);
-        assert_eq!(decide(mode, &writes("/work/a/.git/info/exclude"), &held), Decision::Allow);
+        assert_eq!(decide(mode, &writes("/src/a/.gitignore"), &held), Decision::Allow);
+        assert_eq!(decide(mode, &writes("/src/a/.git/info/exclude"), &held), Decision::Allow);
     }
 
     #[test]
     fn read_only_denies_without_a_question_and_names_both_modes() {
-        let decision = decide(Permission::READ_ONLY, &writes("/work/a/x"), &places(Wall::Holds));
+        let decision = decide(Permission::READ_ONLY, &writes("/src/a/x"), &places(Wall::Holds));
         let Decision::Deny { reason } = decision else { panic!("{decision:?}") };
         assert!(reason.contains("read-only") && reason.contains("workspace-write"), "{reason}");
         assert!(is_deny(&decide(Permission::READ_ONLY, &runs(), &places(Wall::Absent))));
@@ -237,7 +237,7 @@ mod tests {
     fn without_a_sandbox_commands_are_asked_and_reading_goes_on() {
         let bare = places(Wall::Absent);
         assert!(is_ask(&decide(Permission::WORKSPACE_WRITE, &runs(), &bare)));
-        assert_eq!(decide(Permission::WORKSPACE_WRITE, &reads("/work/a/x"), &bare), Decision::Allow);
+        assert_eq!(decide(Permission::WORKSPACE_WRITE, &reads("/src/a/x"), &bare), Decision::Allow);
         assert_eq!(decide(Permission::DANGER_FULL_ACCESS, &runs(), &bare), Decision::Allow);
     }
 
@@ -245,10 +245,10 @@ mod tests {
     fn the_strictness_of_asking_is_applied_last() {
         let held = places(Wall::Holds);
         let prompt: Permission = "prompt".parse().unwrap();
-        assert!(is_ask(&decide(prompt, &writes("/work/a/x"), &held)));
-        assert_eq!(decide(prompt, &reads("/work/a/x"), &held), Decision::Allow);
+        assert!(is_ask(&decide(prompt, &writes("/src/a/x"), &held)));
+        assert_eq!(decide(prompt, &reads("/src/a/x"), &held), Decision::Allow);
         let silent: Permission = "dontAsk".parse().unwrap();
-        assert_eq!(decide(silent, &writes("/work/a/x"), &held), Decision::Allow);
+        assert_eq!(decide(silent, &writes("/src/a/x"), &held), Decision::Allow);
         let denied = decide(silent, &writes("/etc/x"), &held);
         let Decision::Deny { reason } = denied else { panic!("{denied:?}") };
         assert!(reason.contains("--permission-mode danger-full-access"), "{reason}");
@@ -257,11 +257,11 @@ mod tests {
     #[test]
     fn a_worktree_below_claws_own_state_is_still_a_workspace() {
         let mut held = places(Wall::Holds);
-        held.workspace = "/work/.claw/trees/n1".into();
+        held.workspace = "/src/.claw/trees/n1".into();
         assert_eq!(
-            decide(Permission::WORKSPACE_WRITE, &writes("/work/.claw/trees/n1/x"), &held),
+            decide(Permission::WORKSPACE_WRITE, &writes("/src/.claw/trees/n1/x"), &held),
             Decision::Allow
         );
-        assert!(is_deny(&decide(Permission::WORKSPACE_WRITE, &writes("/work/.claw/trees/n2/x"), &held)));
+        assert!(is_deny(&decide(Permission::WORKSPACE_WRITE, &writes("/src/.claw/trees/n2/x"), &held)));
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     fn parts<'a>(definition: &'a AgentDefinition, tools: &'a [&'a str]) -> Parts<'a> {
         Parts {
             definition,
-            folder: Path::new("/work/a"),
+            folder: Path::new("/src/a"),
             date: "2026-01-31",
             branch: None,
             permission: Permission::READ_ONLY,
@@ -127,7 +127,7 @@ mod tests {
         let text = build(&parts(&explore, &["read_file", "grep_search"]));
         for words in [
             "`Explore`",
-            "/work/a",
+            "/src/a",
             "2026-01-31",
             "read-only",
             "do not ask",

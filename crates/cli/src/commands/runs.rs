@@ -4,7 +4,7 @@ use super::run::folder_error;
 use crate::args::{Format, ModelsFlags, RunsCommand, ShowFlags};
 use crate::error::{ExpectedError, exit};
 use crate::services::{Setup, moved_runs};
-use crate::terminal::{figures, say, write_stdout};
+use crate::terminal::{figures, say, write_answer, write_stdout};
 use claw_kernel::visible::visible_line;
 use claw_orchestrator::addr::StepAddr;
 use claw_orchestrator::journal::record::OutputRef;
@@ -64,7 +64,7 @@ fn show(flags: &ShowFlags) -> Result<(), ExpectedError> {
         None => {
             let detail = RunDetail::of(run, file).map_err(|error| folder_error(&error))?;
             match flags.rest().output_format {
-                Format::Text => write_stdout(run_text(&detail)),
+                Format::Text => write_answer(&run_text(&detail)),
                 Format::Json | Format::StreamJson => write_stdout(format!("{}\n", run_json(&detail))),
             }
         }
@@ -77,7 +77,7 @@ fn show(flags: &ShowFlags) -> Result<(), ExpectedError> {
             })?;
             let detail = StepDetail::of(&run, &step).map_err(|error| folder_error(&error))?;
             match flags.rest().output_format {
-                Format::Text => write_stdout(step_text(&run, &detail)),
+                Format::Text => write_answer(&step_text(&run, &detail)),
                 Format::Json | Format::StreamJson => write_stdout(format!("{}\n", step_json(&run, &detail))),
             }
         }

@@ -24,7 +24,7 @@ pub use panics::install as install_panic_hook;
 pub use question::{Question, TerminalAsker, confirm};
 pub use screen::Screen;
 pub use stdio::{
-    Piped, Stdout, piped_stdin, say, somebody_to_ask, stderr_is_terminal, stdout_is_broken, width,
-    write_stdout,
+    Piped, Stdout, piped_stdin, say, somebody_to_ask, stderr_is_terminal, stdout_is_broken,
+    stdout_is_terminal, width, write_answer, write_stdout,
 };
 pub use summary::summary;

@@ -3,11 +3,13 @@
 
 use crate::error::ExpectedError;
 use claw_kernel::cancel::CancelToken;
-use claw_kernel::tasks::{self, TaskHandle};
+use claw_kernel::tasks;
+use claw_kernel::visible::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Bytes of standard input that a question may have.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -38,6 +40,19 @@ pub fn write_stdout(text: impl AsRef<[u8]>) -> Result<(), ExpectedError> {
 /// Standard input is a terminal.
 pub fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
+}
+
+/// Writes a model's text to standard output: to a terminal with its control characters made visible, else as it is.
+///
+/// # Errors
+/// As `write_stdout`.
+pub fn write_answer(text: &str) -> Result<(), ExpectedError> {
+    if stdout_is_terminal() { write_stdout(visible(text).as_bytes()) } else { write_stdout(text) }
+}
+
+/// Standard output is a terminal.
+pub fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// Standard error is a terminal.
@@ -125,32 +140,32 @@ pub struct StdoutGone;
 /// Standard output for streams: a slow reader slows the writer, and never the runtime.
 #[derive(Debug)]
 pub struct Stdout {
-    lines: mpsc::Sender<Vec<u8>>,
+    orders: mpsc::Sender<Order>,
     gone: CancelToken,
-    writer: TaskHandle<Result<(), ExpectedError>>,
+    failed: Arc<OnceLock<ExpectedError>>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Write(Vec<u8>),
+    /// Told when all before it is written.
+    Flush(oneshot::Sender<()>),
 }
 
 impl Stdout {
-    /// Starts the writer.
+    /// Starts the writer. It ends with the last handle.
     pub fn start() -> Self {
-        let (lines, mut queue) = mpsc::channel::<Vec<u8>>(QUEUE);
-        let gone = CancelToken::new();
-        let token = gone.clone();
-        let writer = tasks::spawn("stdout", async move {
-            let mut batch = Vec::new();
-            while queue.recv_many(&mut batch, QUEUE).await > 0 {
-                let bytes = batch.concat();
-                batch.clear();
-                let written = tasks::blocking("stdout", move || write_stdout(bytes)).await;
-                let result = written.unwrap_or_else(|failed| Err(ExpectedError::Fault(failed.to_string())));
-                if result.is_err() {
-                    token.cancel();
-                    return result;
-                }
+        let (orders, queue) = mpsc::channel(QUEUE);
+        let (gone, failed) = (CancelToken::new(), Arc::new(OnceLock::new()));
+        let (token, cause) = (gone.clone(), Arc::clone(&failed));
+        tasks::spawn("stdout", async move {
+            if let Err(error) = write_all(queue).await {
+                // Only this task sets it.
+                let _ = cause.set(error);
+                token.cancel();
             }
-            Ok(())
         });
-        Self { lines, gone, writer }
+        Self { orders, gone, failed }
     }
 
     /// Queues one line; a line feed is added.
@@ -160,7 +175,7 @@ impl Stdout {
     pub async fn line(&self, text: String) -> Result<(), StdoutGone> {
         let mut bytes = text.into_bytes();
         bytes.push(b'\n');
-        self.lines.send(bytes).await.map_err(|_| StdoutGone)
+        self.orders.send(Order::Write(bytes)).await.map_err(|_| StdoutGone)
     }
 
     /// Cancelled as soon as nobody reads any more.
@@ -168,12 +183,40 @@ impl Stdout {
         &self.gone
     }
 
-    /// Waits until all is written.
+    /// Waits until all that was queued before is written.
     ///
     /// # Errors
     /// As `write_stdout`.
-    pub async fn close(self) -> Result<(), ExpectedError> {
-        drop(self.lines);
-        self.writer.await.unwrap_or_else(|failed| Err(ExpectedError::Fault(failed.to_string())))
+    pub async fn flush(&self) -> Result<(), ExpectedError> {
+        let (done, written) = oneshot::channel();
+        if self.orders.send(Order::Flush(done)).await.is_ok() && written.await.is_ok() {
+            return Ok(());
+        }
+        self.gone.cancelled().await;
+        match self.failed.get() {
+            Some(ExpectedError::Stdout(error)) => Err(ExpectedError::Stdout(error.kind().into())),
+            Some(_) | None => Err(ExpectedError::Pipe),
+        }
     }
+}
+
+async fn write_all(mut queue: mpsc::Receiver<Order>) -> Result<(), ExpectedError> {
+    let mut batch = Vec::new();
+    while queue.recv_many(&mut batch, QUEUE).await > 0 {
+        let mut bytes = Vec::new();
+        let mut waiting = Vec::new();
+        for order in batch.drain(..) {
+            match order {
+                Order::Write(line) => bytes.extend(line),
+                Order::Flush(done) => waiting.push(done),
+            }
+        }
+        let written = tasks::blocking("stdout", move || write_stdout(bytes)).await;
+        written.unwrap_or_else(|failed| Err(ExpectedError::Fault(failed.to_string())))?;
+        for done in waiting {
+            // Whoever waited may have given up.
+            let _ = done.send(());
+        }
+    }
+    Ok(())
 }

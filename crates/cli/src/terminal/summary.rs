@@ -43,7 +43,7 @@ pub fn summary(report: &RunReport, width: usize) -> String {
     for note in &report.notes {
         let _ = writeln!(out, "note: {}", visible_line(note));
     }
-    let _ = writeln!(out, "report: {}", report.folder.join("report.md").display());
+    let _ = writeln!(out, "report: {}", visible_line(&report.folder.join("report.md").to_string_lossy()));
     if let Some(resume) = &report.resume {
         let _ = writeln!(out, "resume: {}", visible_line(resume));
     }
@@ -102,7 +102,7 @@ fn failures(out: &mut String, report: &RunReport, width: usize) {
         let cause = visible_line(step.error.as_deref().unwrap_or("no cause was told")).into_owned();
         let _ = writeln!(out, "failed: {}{class}: {}", step.step, cut(&cause, (width * 4).max(200)));
         if let Some(file) = &step.output_file {
-            let _ = writeln!(out, "  see {}", file.display());
+            let _ = writeln!(out, "  see {}", visible_line(&file.to_string_lossy()));
         }
     }
     more(out, failed.len(), CAUSES, "failed");

@@ -12,11 +12,12 @@ use minijinja::Expression;
 use minijinja::value::Value;
 use serde_json::Value as Json;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 struct Inner {
     source: Box<str>,
-    compiled: Expression<'static, 'static>,
+    /// Made again at the first use: a plan of many nodes holds texts, not instructions.
+    compiled: OnceLock<Option<Expression<'static, 'static>>>,
     names: Names,
 }
 
@@ -60,11 +61,11 @@ impl Expr {
             return Err(ParseError::new(Code::E163, reference.offset, message));
         }
         let text = names.rewritten.clone().unwrap_or_else(|| source.to_owned());
-        let compiled = env::environment().compile_expression_owned(text).map_err(|error| {
+        env::environment().compile_expression_owned(text).map_err(|error| {
             let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
             ParseError::new(Code::E163, 0, format!("`{}` is not an expression: {detail}", short(source)))
         })?;
-        Ok(Self(Arc::new(Inner { source: source.into(), compiled, names })))
+        Ok(Self(Arc::new(Inner { source: source.into(), compiled: OnceLock::new(), names })))
     }
 
     /// As written.
@@ -102,7 +103,21 @@ impl Expr {
     }
 
     pub(super) fn value(&self, scope: &Scope) -> Result<Value, EvalError> {
-        self.0.compiled.eval(scope.engine()).map_err(|error| EvalError::failed(self.source(), error))
+        let compiled = self.0.compiled.get_or_init(|| {
+            let text = self.0.names.rewritten.clone().unwrap_or_else(|| self.0.source.to_string());
+            env::environment().compile_expression_owned(text).ok()
+        });
+        match compiled {
+            Some(compiled) => {
+                compiled.eval(scope.engine()).map_err(|error| EvalError::failed(self.source(), error))
+            }
+            // It was compiled once, when it was read.
+            None => Err(EvalError::Failed {
+                expr: self.source().to_owned(),
+                message: "it does not compile".to_owned(),
+                source: None,
+            }),
+        }
     }
 
     /// Part of a content key: the text, each name replaced by the digest of the value it stands for.

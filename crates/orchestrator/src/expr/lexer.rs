@@ -127,74 +127,104 @@ fn op(token: Option<&(Token<'_>, usize, usize)>, wanted: char) -> bool {
 /// Reads the names of an expression. Never fails: a text that is no expression gives whatever words are in it.
 pub(super) fn names(text: &str) -> Names {
     let tokens = tokens(text);
-    let mut out = Names::default();
+    let plain = matches!(tokens.first(), Some((Token::Ident(_), _, _)));
+    let mut scan =
+        Scan { tokens, out: Names::default(), depth: 0, plain, calls: Vec::new(), reference_end: None };
     let mut at = 0;
-    let mut depth = 0_usize;
-    // Whole so far: one reference, then filters with their arguments.
-    let mut plain = matches!(tokens.first(), Some((Token::Ident(_), _, _)));
-    let mut calls: Vec<(usize, usize, String)> = Vec::new();
-    let mut last_reference: Option<(usize, usize)> = None;
-    while at < tokens.len() {
-        let (token, start, end) = &tokens[at];
-        match token {
-            Token::Op('(' | '[' | '{') => depth += 1,
-            Token::Op(')' | ']' | '}') => depth = depth.saturating_sub(1),
-            Token::Op('|') => {
-                if let Some((Token::Ident(name), offset, word_end)) = tokens.get(at + 1) {
-                    if *name == "path" {
-                        match (&last_reference, out.references.last()) {
-                            (Some((index, _)), Some(reference)) if *index + 1 == at => {
-                                calls.push((reference.offset, *word_end, reference.text()));
-                            }
-                            _ => out.stray_path = out.stray_path.or(Some(*offset)),
-                        }
-                    }
-                    if depth == 0 {
-                        out.last_filter = Some((*name).to_owned());
-                    }
-                    out.filters.push(Word { name: (*name).to_owned(), offset: *offset });
-                    at += 2;
-                    continue;
-                }
-            }
-            Token::Ident("is") => {
-                let skip = usize::from(matches!(tokens.get(at + 1), Some((Token::Ident("not"), _, _))));
-                if let Some((Token::Ident(name), offset, _)) = tokens.get(at + 1 + skip)
-                    && !KEYWORDS.contains(name)
-                {
-                    out.tests.push(Word { name: (*name).to_owned(), offset: *offset });
-                    at += 1 + skip;
-                }
-                out.last_filter = if depth == 0 { None } else { out.last_filter };
-                plain = plain && depth > 0;
-            }
-            Token::Ident(name) if !KEYWORDS.contains(name) => {
-                let argument = matches!(tokens.get(at + 1), Some((Token::Equals, _, _)));
-                let attribute = at > 0 && op(tokens.get(at - 1), '.');
-                if !argument && !attribute {
-                    plain = plain && (at == 0 || depth > 0);
-                    let (path, next, path_end) = path_of(&tokens, at, name, *end);
-                    let call = path.len() == 1 && op(tokens.get(next), '(') && FUNCTIONS.contains(name);
-                    if !call {
-                        out.references.push(Reference { path, offset: *start, end: path_end });
-                        last_reference = Some((next.saturating_sub(1), path_end));
-                    }
-                    at = next;
-                    continue;
-                }
-            }
-            Token::Ident(_) | Token::Op(_) | Token::Text(_) | Token::Number | Token::Equals => {
-                if depth == 0 && !matches!(token, Token::Op('.')) {
-                    out.last_filter = None;
-                    plain = false;
-                }
-            }
-        }
-        at += 1;
+    while at < scan.tokens.len() {
+        at = scan.step(at);
     }
+    let Scan { mut out, plain, calls, .. } = scan;
     out.plain = plain && !out.references.is_empty();
     out.rewritten = rewrite(text, &calls);
     out
+}
+
+struct Scan<'t> {
+    tokens: Vec<(Token<'t>, usize, usize)>,
+    out: Names,
+    /// Open brackets.
+    depth: usize,
+    /// Whole so far: one reference, then filters with their arguments.
+    plain: bool,
+    /// `<reference> | path`: begin, end, name.
+    calls: Vec<(usize, usize, String)>,
+    /// Place of the token behind the last reference.
+    reference_end: Option<usize>,
+}
+
+impl Scan<'_> {
+    /// Reads at one token; gives the place of the next.
+    fn step(&mut self, at: usize) -> usize {
+        match self.tokens[at].0 {
+            Token::Op('(' | '[' | '{') => self.depth += 1,
+            Token::Op(')' | ']' | '}') => self.depth = self.depth.saturating_sub(1),
+            Token::Op('|') => return self.filter(at),
+            Token::Ident("is") => return self.test(at),
+            Token::Ident(name) if !KEYWORDS.contains(&name) => return self.name(at),
+            Token::Op('.') => {}
+            Token::Ident(_) | Token::Op(_) | Token::Text(_) | Token::Number | Token::Equals => self.other(),
+        }
+        at + 1
+    }
+
+    /// An operator or a value: the whole is more than a reference with filters.
+    fn other(&mut self) {
+        if self.depth == 0 {
+            self.out.last_filter = None;
+            self.plain = false;
+        }
+    }
+
+    fn filter(&mut self, at: usize) -> usize {
+        let Some((Token::Ident(name), offset, end)) = self.tokens.get(at + 1).cloned() else { return at + 1 };
+        if name == "path" {
+            match self.out.references.last() {
+                Some(reference) if self.reference_end == Some(at) => {
+                    self.calls.push((reference.offset, end, reference.text()));
+                }
+                _ => self.out.stray_path = self.out.stray_path.or(Some(offset)),
+            }
+        }
+        if self.depth == 0 {
+            self.out.last_filter = Some(name.to_owned());
+        }
+        self.out.filters.push(Word { name: name.to_owned(), offset });
+        at + 2
+    }
+
+    fn test(&mut self, at: usize) -> usize {
+        self.other();
+        let skip = usize::from(matches!(self.tokens.get(at + 1), Some((Token::Ident("not"), _, _))));
+        match self.tokens.get(at + 1 + skip) {
+            Some((Token::Ident(name), offset, _)) if !KEYWORDS.contains(name) => {
+                self.out.tests.push(Word { name: (*name).to_owned(), offset: *offset });
+                at + 2 + skip
+            }
+            _ => at + 1,
+        }
+    }
+
+    fn name(&mut self, at: usize) -> usize {
+        let (Token::Ident(name), start, end) = self.tokens[at].clone() else { return at + 1 };
+        let argument = matches!(self.tokens.get(at + 1), Some((Token::Equals, _, _)));
+        let attribute = at > 0 && op(self.tokens.get(at - 1), '.');
+        if argument || attribute {
+            return at + 1;
+        }
+        if at > 0 {
+            self.other();
+        }
+        let (path, next, path_end) = path_of(&self.tokens, at, name, end);
+        let function = path.len() == 1 && op(self.tokens.get(next), '(') && FUNCTIONS.contains(&name);
+        if function {
+            self.plain = false;
+        } else {
+            self.out.references.push(Reference { path, offset: start, end: path_end });
+            self.reference_end = Some(next);
+        }
+        next
+    }
 }
 
 /// Follows `.name` and `['name']` behind a name. A method's name is no attribute.

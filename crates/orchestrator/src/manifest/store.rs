@@ -78,8 +78,12 @@ pub fn load(run: &RunDir, step: &StepAddr, attempt: u32) -> Result<Manifest, Man
 
 /// As [`load`]; one that is not final and whose process is gone is shown as interrupted.
 pub fn view(run: &RunDir, step: &StepAddr, attempt: u32) -> Result<Manifest, ManifestError> {
+    // A number may have been given to another process since: the lock tells for sure.
     let gone = |manifest: &Manifest| match manifest.pid {
-        Some(pid) => rundir::is_gone(pid, manifest.boot_id.as_deref().unwrap_or_default()),
+        Some(pid) => {
+            rundir::is_gone(pid, manifest.boot_id.as_deref().unwrap_or_default())
+                || !rundir::holder(run).is_held()
+        }
         None => true,
     };
     let mut manifest = load(run, step, attempt)?;
@@ -158,7 +162,10 @@ mod tests {
         assert_eq!(view(&run, &facts.step, 1).unwrap().status, ManifestStatus::Interrupted);
         (facts.pid, facts.boot_id) = (std::process::id(), rundir::boot_id());
         write(&run, &facts, &running).unwrap();
+        let lock = rundir::take_lock(&run, None).unwrap();
         assert_eq!(view(&run, &facts.step, 1).unwrap().status, ManifestStatus::Running);
+        drop(lock);
+        assert_eq!(view(&run, &facts.step, 1).unwrap().status, ManifestStatus::Interrupted);
     }
 
     #[test]

@@ -185,17 +185,42 @@ impl Graph {
         }
     }
 
-    /// All that comes behind a node, itself not included.
-    pub(super) fn descendants(&self, node: NodeIx) -> Vec<bool> {
-        let mut seen = vec![false; self.needs.len()];
-        let mut queue = vec![node];
+    /// Looks ahead from nodes, for many in turn: what is marked is not cleared but outdated.
+    pub(super) fn ahead(&self) -> Ahead<'_> {
+        let mut position = vec![0; self.order.len()];
+        for (at, node) in self.order.iter().enumerate() {
+            position[node.at()] = at;
+        }
+        Ahead { graph: self, position, marks: vec![0; self.needs.len()], mark: 0 }
+    }
+}
+
+/// What comes behind a node.
+pub(super) struct Ahead<'g> {
+    graph: &'g Graph,
+    position: Vec<usize>,
+    marks: Vec<u32>,
+    mark: u32,
+}
+
+impl Ahead<'_> {
+    /// Marks what comes behind a node, no further than the last of these nodes stands in the order.
+    pub(super) fn look(&mut self, from: NodeIx, for_nodes: impl Iterator<Item = NodeIx>) {
+        let last = for_nodes.map(|node| self.position[node.at()]).max().unwrap_or(0);
+        self.mark += 1;
+        let mut queue = vec![from];
         while let Some(at) = queue.pop() {
-            for next in &self.dependents[at.at()] {
-                if !std::mem::replace(&mut seen[next.at()], true) {
+            for next in &self.graph.dependents[at.at()] {
+                if self.position[next.at()] <= last && self.marks[next.at()] != self.mark {
+                    self.marks[next.at()] = self.mark;
                     queue.push(*next);
                 }
             }
         }
-        seen
+    }
+
+    /// Whether the last look found this node.
+    pub(super) fn found(&self, node: NodeIx) -> bool {
+        self.marks[node.at()] == self.mark
     }
 }

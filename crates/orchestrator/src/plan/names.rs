@@ -192,10 +192,14 @@ impl Build<'_> {
         for far in self.far.drain(..) {
             by_target.entry(far.target).or_default().push(far);
         }
+        if by_target.is_empty() {
+            return;
+        }
+        let mut ahead = self.graph.ahead();
         for (target, list) in by_target {
-            let behind = self.graph.descendants(target);
+            ahead.look(target, list.iter().map(|far| far.from));
             self.problems
-                .extend(list.into_iter().filter(|far| !behind[far.from.at()]).map(|far| far.problem));
+                .extend(list.into_iter().filter(|far| !ahead.found(far.from)).map(|far| far.problem));
         }
     }
 }

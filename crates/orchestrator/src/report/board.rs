@@ -69,6 +69,8 @@ pub struct Row {
     pub turn: u32,
     /// The model of that turn.
     pub model: Option<String>,
+    /// Characters of text that came in this turn.
+    pub written: usize,
     /// The tool at work and what it works on.
     pub tool: Option<(String, String)>,
     /// Spent in the attempts that ended and in this one so far.
@@ -189,6 +191,7 @@ impl Row {
             ended: None,
             turn: 0,
             model: None,
+            written: 0,
             tool: None,
             usage: Usage::NOTHING,
             before: Usage::NOTHING,
@@ -207,14 +210,15 @@ impl Row {
                 self.turn = *turn;
                 self.model = Some(model.clone());
                 self.tool = None;
+                self.written = 0;
             }
             RunEventKind::AgentTool { name, subject, phase } => match phase {
                 ToolPhase::Started => self.tool = Some((name.clone(), subject.clone())),
                 ToolPhase::Succeeded | ToolPhase::Failed => self.tool = None,
             },
             RunEventKind::AgentUsage(usage) => self.usage = self.before.plus(usage),
-            RunEventKind::AgentText(_)
-            | RunEventKind::Note(_)
+            RunEventKind::AgentText(text) => self.written += text.chars().count(),
+            RunEventKind::Note(_)
             | RunEventKind::RunStarted { .. }
             | RunEventKind::RunEnded { .. } => {}
         }

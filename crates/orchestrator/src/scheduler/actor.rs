@@ -17,7 +17,7 @@ use claw_kernel::cancel::CancelToken;
 use claw_kernel::tasks;
 use claw_providers::usage::Usage;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -35,8 +35,8 @@ pub(crate) enum RunMsg {
     Fact(Event),
     /// Fact: an attempt ended. `settle` is told when that is on record.
     Finished { step: StepIx, attempt: u32, outcome: Outcome, settle: oneshot::Sender<Settlement> },
-    /// Fact: the records before these orders are durable.
-    Durable(Vec<Command>),
+    /// Fact: the records up to this batch are durable.
+    Durable(u64),
     /// Fact: the journal cannot be written any longer.
     JournalFailed(JournalError),
 }
@@ -64,8 +64,11 @@ pub(crate) struct RunState {
     args: ActorArguments,
     done: Option<oneshot::Sender<Result<RunFinish, JournalError>>>,
     running: HashMap<StepIx, CancelToken>,
-    stop_at_start: HashSet<StepIx>,
     settling: HashMap<(StepIx, u32), oneshot::Sender<Settlement>>,
+    /// Orders that wait until the records before them are durable, in their sequence.
+    pending: VecDeque<(u64, Vec<Command>)>,
+    /// The last batch of records.
+    batch: u64,
 }
 
 /// The actor of one run.
@@ -88,8 +91,9 @@ impl Actor for RunActor {
             args,
             done,
             running: HashMap::new(),
-            stop_at_start: HashSet::new(),
             settling: HashMap::new(),
+            pending: VecDeque::new(),
+            batch: 0,
         })
     }
 
@@ -110,7 +114,7 @@ impl Actor for RunActor {
                 let orders = state.args.schedule.on(Event::Finished { step, attempt, outcome });
                 state.carry_out(&me, orders).await;
             }
-            RunMsg::Durable(orders) => state.act(&me, orders).await,
+            RunMsg::Durable(batch) => state.act_up_to(&me, batch).await,
             RunMsg::JournalFailed(error) => state.give_up(&me, error),
         }
         Ok(())
@@ -144,19 +148,32 @@ impl RunState {
                 act => acts.push(act),
             }
         }
-        match last {
-            _ if acts.is_empty() => {}
-            None => self.act(me, acts).await,
-            Some(ticket) => {
-                let me = me.clone();
-                tasks::spawn("journal wait", async move {
-                    let message = match ticket.done().await {
-                        Ok(_) => RunMsg::Durable(acts),
-                        Err(error) => RunMsg::JournalFailed(error),
-                    };
-                    // The run may be over by now; then nobody needs to hear of it.
-                    let _ = me.cast(message);
-                });
+        let Some(ticket) = last else {
+            // Orders keep their sequence: they stand behind those that wait.
+            return match self.pending.back_mut() {
+                Some((_, waiting)) => waiting.extend(acts),
+                None => self.act(me, acts).await,
+            };
+        };
+        self.batch += 1;
+        let batch = self.batch;
+        self.pending.push_back((batch, acts));
+        let me = me.clone();
+        tasks::spawn("journal wait", async move {
+            let message = match ticket.done().await {
+                Ok(_) => RunMsg::Durable(batch),
+                Err(error) => RunMsg::JournalFailed(error),
+            };
+            // The run may be over by now; then nobody needs to hear of it.
+            let _ = me.cast(message);
+        });
+    }
+
+    /// The journal is written in order: what stands before a durable batch is durable too.
+    async fn act_up_to(&mut self, me: &ActorRef<RunMsg>, batch: u64) {
+        while self.pending.front().is_some_and(|(number, _)| *number <= batch) {
+            if let Some((_, orders)) = self.pending.pop_front() {
+                self.act(me, orders).await;
             }
         }
     }
@@ -168,9 +185,6 @@ impl RunState {
                 Command::Record { .. } => {}
                 Command::Start(launch) => {
                     let token = self.args.token.child_token();
-                    if self.stop_at_start.remove(&launch.step) {
-                        token.cancel();
-                    }
                     self.running.insert(launch.step, token.clone());
                     self.args.hands.start(*launch, token, me.clone());
                 }
@@ -178,12 +192,12 @@ impl RunState {
                 Command::WakeAfter { step, attempt, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::Woke { step, attempt }));
                 }
-                Command::Stop(step) => match self.running.get(&step) {
-                    Some(token) => token.cancel(),
-                    None => {
-                        self.stop_at_start.insert(step);
+                // One that is not running has reported its end meanwhile.
+                Command::Stop(step) => {
+                    if let Some(token) = self.running.get(&step) {
+                        token.cancel();
                     }
-                },
+                }
                 Command::Settled { step, attempt, state, error, class } => {
                     if let Some(settle) = self.settling.remove(&(step, attempt)) {
                         // The step's task may have died; its manifest is then rebuilt at the next open.

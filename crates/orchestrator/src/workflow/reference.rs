@@ -4,6 +4,23 @@ use super::keys::{self, Key, NodeKind, State, Ty};
 use super::problem::Code;
 use std::fmt::Write;
 
+/// What a user may ask and the table does not say.
+const NOTES: &str = "
+## Notes
+
+- A template keeps all its line ends; `{{-` and `-}}` take away the blanks beside them.
+- A list or a table that is printed becomes JSON. `head`, `tail` and `lines` cut without a word; only what is cut by \
+itself says so.
+- A prompt cuts references above 16 KiB; `stdin`, `env` and arguments of commands get texts whole.
+- `each.items` that names only inputs is known when the plan is made, as a list in the file is; its keys may name \
+inputs, the item and `index`, which counts from 1.
+- `range = n` gives 0 to n-1, `[from, to]` and `[from, to, step]` as Jinja's `range`.
+- `glob`, `lines`, `jsonl` and lists that nodes give are dynamic: `max` is required.
+- A merge leaves out null: what a skipped or a failed step gives. `concat` puts a blank line between texts, other \
+values are JSON. `prefer` orders null, false, true, numbers, texts, lists, tables.
+- Values and lists of a node replace those of `defaults`, tables are filled up from them.
+";
+
 /// The whole page.
 pub fn reference_markdown() -> String {
     let mut out = String::from("# Keys of a workflow file, schema 1\n");
@@ -13,6 +30,7 @@ pub fn reference_markdown() -> String {
         let later = if kind.runs() { "" } else { " (not in this version yet)" };
         section(&mut out, &format!("`kind = \"{}\"`{later}", kind.as_str()), keys::own(kind), 2);
     }
+    out.push_str(NOTES);
     out.push_str("\n## Problems\n\n| code | meaning |\n|---|---|\n");
     for code in Code::ALL {
         let _ = writeln!(out, "| {code} | {} |", code.meaning());
@@ -67,5 +85,13 @@ fn words(ty: &Ty) -> String {
         Ty::Json => "any value".into(),
         Ty::Output => "word or schema".into(),
         Ty::Either(forms) => forms.iter().map(words).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reference_page_lists_every_key() {
+        insta::assert_snapshot!(super::reference_markdown());
     }
 }

@@ -12,7 +12,7 @@ mod start;
 
 pub use capture::{Kept, SpilledOutput};
 pub use job::{Job, Program, SpillTo};
-pub use run::{End, Finished, run};
+pub use run::{End, Finished, no_more_grace, run};
 pub(crate) use scratch::Scratch;
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -21,6 +22,15 @@ const LEFT_BEHIND: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(1500);
 /// For processes that were killed to be gone, and for their pipes to close.
 const AFTER_KILL: Duration = Duration::from_millis(300);
+
+/// Nobody waits any longer: jobs that are being ended are killed at once.
+static HASTE: LazyLock<CancelToken> = LazyLock::new(CancelToken::new);
+
+/// Ends the grace of all jobs of this process that are being ended, now and from now on: SIGKILL at once. For the second
+/// signal of a user; cancel the jobs first.
+pub fn no_more_grace() {
+    HASTE.cancel();
+}
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,11 +145,11 @@ impl Running {
     async fn terminate(&mut self) -> io::Result<()> {
         let over = Instant::now() + GRACE;
         self.started.group.signal_all(Signal::TERM);
-        if let Why::Time | Why::Cancel = self.wait(Some(over), &CancelToken::new()).await? {
+        if let Why::Time | Why::Cancel = self.wait(Some(over), &HASTE).await? {
             self.started.group.signal_all(Signal::KILL);
             self.started.child.wait().await?;
         }
-        self.clear(over, std::future::pending()).await;
+        self.clear(over, HASTE.cancelled()).await;
         Ok(())
     }
 

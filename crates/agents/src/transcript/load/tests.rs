@@ -88,6 +88,31 @@ fn a_whole_transcript_gives_the_history_and_the_end() {
     assert_eq!((thinking.as_str(), signature.as_deref()), ("hm\u{2028}", Some("c2ln+/=")));
 }
 
+/// Written by the first version, byte for byte. Never edited: a later version adds its own.
+const VERSION_1: &str = r#"{"v":1,"type":"prompt","text":"go"}
+{"v":1,"type":"meta","agent":"AGENT","label":"fix@2/edit"}
+{"v":1,"type":"usage","usage":{"input":10,"output":5,"cache_read":1,"cache_write":2,"usd":0.5},"model":"m"}
+{"v":1,"type":"message","turn":1,"message":{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"c2ln","model":"m"},{"type":"redacted_thinking","data":"ZA=="},{"type":"text","text":"look"},{"type":"tool_use","id":"t","name":"bash","input":{"command":"ls"}}]},"stop":"tool_use"}
+{"v":1,"type":"message","turn":1,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"no","is_error":true}]}}
+{"v":1,"type":"abandoned","blocks":[{"type":"text","text":"half"}]}
+{"v":1,"type":"message","turn":2,"message":{"role":"assistant","content":[{"type":"text","text":"done"}]},"stop":"end_turn"}
+{"v":1,"type":"end","end":"completed","text":"done"}
+"#;
+
+#[test]
+fn a_transcript_of_version_1_stays_readable_and_is_what_is_written() {
+    let text = VERSION_1.replace("AGENT", AgentId::fresh().as_str());
+    let loaded = read(text.as_bytes());
+    assert_eq!(
+        (loaded.repairs.len(), loaded.turns, loaded.history.len(), is_valid(&loaded)),
+        (0, 2, 4, None)
+    );
+    assert_eq!(loaded.usage.usd, Some(0.5));
+    let again: Vec<u8> =
+        text.lines().flat_map(|line| serde_json::from_str::<Record>(line).unwrap().line()).collect();
+    assert_eq!(String::from_utf8(again).unwrap(), text);
+}
+
 #[test]
 fn a_torn_last_line_is_cut_and_said() {
     let mut bytes = lines(&whole()[..5]);

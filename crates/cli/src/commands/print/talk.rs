@@ -6,7 +6,7 @@ use crate::commands::runtime::block_on;
 use crate::error::{ExpectedError, exit};
 use crate::services::{Setup, config_home};
 use crate::signals::{Ending, Signals};
-use crate::terminal::{Stdout, say, stderr_is_terminal, write_stdout};
+use crate::terminal::{Stdout, say, stderr_is_terminal, write_answer, write_stdout};
 use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
 use claw_agents::event::AgentEvent;
 use claw_agents::outcome::{AgentEnd, AgentOutcome, FailureClass};
@@ -28,6 +28,8 @@ use tokio::sync::mpsc;
 
 /// No provider byte and no tool running for so long ends the conversation.
 const IDLE: Duration = Duration::from_secs(300);
+/// From the second signal to the end of the process: commands are killed at once, the transcript gets the rest.
+const LAST_MOMENT: Duration = Duration::from_millis(180);
 /// News that may wait for the screen.
 const NEWS: usize = 64;
 
@@ -165,7 +167,8 @@ impl Talk {
                 Some(event) = news.recv() => show(&event, shows),
                 signal = signals.next() => {
                     if ending.is_some() {
-                        return (None, ending);
+                        claw_tools::process::no_more_grace();
+                        return (tokio::time::timeout(LAST_MOMENT, &mut outcome).await.ok(), ending);
                     }
                     ending = Some(signal);
                     orders.cancel_because("the user stopped it");
@@ -191,11 +194,9 @@ impl Talk {
         let result = shapes::result(self.session, &outcome, took);
         match (self.format(), out) {
             (Format::StreamJson, Some(out)) => {
-                // The error that counts comes from closing.
+                // The error that counts comes from the flush.
                 let _ = out.line(result.to_string()).await;
-                if let Some(out) = Arc::into_inner(out) {
-                    out.close().await?;
-                }
+                out.flush().await?;
             }
             (Format::Json | Format::StreamJson, _) => write_stdout(format!("{result}\n"))?,
             (Format::Text, _) => print_text(&outcome)?,
@@ -216,7 +217,7 @@ fn print_text(outcome: &AgentOutcome) -> Result<(), ExpectedError> {
     match &outcome.end {
         AgentEnd::Completed { text, output } => {
             let text = output.as_ref().map_or_else(|| text.clone(), ToString::to_string);
-            write_stdout(format!("{}\n", text.trim_end_matches('\n')))
+            write_answer(&format!("{}\n", text.trim_end_matches('\n')))
         }
         AgentEnd::Failed { message, partial, .. } => {
             if let Some(partial) = partial.as_ref().filter(|text| !text.trim().is_empty()) {

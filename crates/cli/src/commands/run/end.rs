@@ -3,7 +3,7 @@
 use crate::args::{Format, RunFlags};
 use crate::error::{ExpectedError, exit};
 use crate::signals::Ending;
-use crate::terminal::{Stdout, say, summary, width, write_stdout};
+use crate::terminal::{Stdout, say, summary, width, write_answer, write_stdout};
 use claw_kernel::durable::LockFailed;
 use claw_orchestrator::report::RunReport;
 use claw_orchestrator::run::RunError;
@@ -33,7 +33,7 @@ pub(super) async fn tell(
     let written = match (flags.output_format, out) {
         (Format::StreamJson, Some(out)) => last_line(&report, out).await,
         (Format::Json | Format::StreamJson, _) => write_stdout(json(&report)? + "\n"),
-        (Format::Text, _) => write_stdout(text(&report.result)),
+        (Format::Text, _) => write_answer(&text(&report.result)),
     };
     match (written, ending) {
         // Whatever ended the run first is what is told.
@@ -45,12 +45,9 @@ pub(super) async fn tell(
 async fn last_line(report: &RunReport, out: Arc<Stdout>) -> Result<(), ExpectedError> {
     let line = json(report)?;
     let close = async {
-        // The error that counts comes from closing.
+        // The error that counts comes from the flush.
         let _ = out.line(line).await;
-        match Arc::into_inner(out) {
-            Some(out) => out.close().await,
-            None => Ok(()),
-        }
+        out.flush().await
     };
     tokio::time::timeout(PATIENCE, close).await.unwrap_or(Err(ExpectedError::Pipe))
 }

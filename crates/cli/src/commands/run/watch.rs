@@ -6,7 +6,8 @@ use crate::commands::run::end;
 use crate::error::ExpectedError;
 use crate::signals::{Ending, Signals};
 use crate::terminal::{
-    BoardReader, Question, Screen, Stdout, TerminalSurroundings, ended, kind, stdout_is_broken, width,
+    BoardReader, Question, Screen, Stdout, TerminalSurroundings, ended, kind, stdout_is_broken,
+    stdout_is_terminal, width,
 };
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::clock::Timestamp;
@@ -25,6 +26,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Ten frames a second.
 const FRAME: Duration = Duration::from_millis(100);
+/// From the second signal to the end of the process: jobs are killed at once, manifests get the rest.
+const LAST_MOMENT: Duration = Duration::from_millis(180);
 /// A reader of `stream-json` gets so long after the end to take what is queued.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -65,8 +68,11 @@ impl Watch {
         danger: Option<String>,
         questions: Option<mpsc::Receiver<Question>>,
     ) -> Self {
+        // Events on the same terminal would tear the bars.
+        let shares = flags.output_format == Format::StreamJson && stdout_is_terminal();
+        let seen = TerminalSurroundings::of_process(flags.no_progress || shares);
         Self {
-            screen: Screen::new(kind(&TerminalSurroundings::of_process(flags.no_progress))),
+            screen: Screen::new(kind(&seen)),
             reader: BoardReader::new(danger),
             plain: PlainLines::default(),
             began: None,
@@ -92,16 +98,20 @@ impl Watch {
         let gone = self.out.as_ref().map_or(&never, |out| out.gone()).clone();
         let mut ticks = interval(FRAME);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last: Option<BoxFuture<'static, ()>> = None;
         let report = handle.report();
         tokio::pin!(report);
         let report = loop {
+            let first = self.ending;
             let bars = self.screen.has_bars();
             tokio::select! {
                 biased;
-                signal = signals.next() => match self.ending {
-                    Some(first) => return self.killed(first),
-                    None => self.stop(signal, &orders),
+                signal = signals.next() => match (first, &last) {
+                    (None, _) => self.stop(signal, &orders),
+                    (Some(_), None) => last = Some(Box::pin(kill(&orders))),
+                    (Some(first), Some(_)) => return self.killed(first),
                 },
+                () = expired(&mut last) => return self.killed(first.unwrap_or(Ending::Interrupt)),
                 () = gone.cancelled(), if self.ending.is_none() => self.stop(Ending::Pipe, &orders),
                 report = &mut report => break report,
                 () = answered(&mut self.asking) => self.answered(),
@@ -223,6 +233,20 @@ fn started(handle: &RunHandle, board: &Board) -> RunEvent {
     let head = board.head();
     let kind = RunEventKind::RunStarted { workflow: head.workflow, nodes: head.nodes, take: handle.take };
     RunEvent { run: handle.id, seq: 1, at: head.started, step: None, attempt: None, kind }
+}
+
+/// Kills what runs; the future is done when there is no more time.
+fn kill(orders: &RunOrders) -> impl Future<Output = ()> + Send + use<> {
+    claw_tools::process::no_more_grace();
+    orders.token().cancel();
+    tokio::time::sleep(LAST_MOMENT)
+}
+
+async fn expired(last: &mut Option<BoxFuture<'static, ()>>) {
+    match last {
+        Some(last) => last.await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn answered(asking: &mut Option<BoxFuture<'static, ()>>) {

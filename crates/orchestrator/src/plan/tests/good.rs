@@ -201,3 +201,21 @@ fn a_rendered_prompt_of_a_plan_fences_what_agents_wrote() {
         "{text}"
     );
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_problem() {
+    let problems =
+        Plan::from_file(std::path::Path::new("dir/none.toml"), &InputArgs::default(), &Fake).unwrap_err();
+    assert_eq!(
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["E109 dir/none.toml: the file cannot be read: entity not found"]
+    );
+}
+
+#[test]
+fn a_name_far_up_is_visible_and_one_beside_is_not() {
+    let chain = "[node.a]\nprompt = 'x'\n[node.b]\nprompt = 'x'\nneeds = ['a']\n[node.c]\nprompt = 'x'\nafter = ['b']\n";
+    good(&format!("{chain}[node.d]\nprompt = '{{{{ a }}}}'\nneeds = ['c']\n"));
+    let text = format!("{HEAD}{chain}[node.d]\nprompt = '{{{{ b }}}}'\nneeds = ['a']\n");
+    assert_eq!(plan_of(&text, &InputArgs::default()).unwrap_err()[0].code.as_str(), "E180");
+}
