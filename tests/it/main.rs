@@ -8,9 +8,13 @@ mod cli;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
 mod nodes;
+#[cfg(test)]
+mod print;
 #[cfg(test)]
 mod progress;
 #[cfg(test)]
@@ -21,3 +25,7 @@ mod resume;
 mod run;
 #[cfg(test)]
 mod tidy;
+#[cfg(test)]
+mod tools;
+#[cfg(test)]
+mod usage;

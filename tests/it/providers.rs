@@ -194,7 +194,7 @@ fn the_same_cut_three_times_ends_the_turn() {
         + &message_end("max_tokens");
     let provider = ScriptedProvider::always(Reply::raw(cut));
     let sandbox = Sandbox::anthropic(&provider);
-    let output = answer(&sandbox).expect_code(1);
+    let output = answer(&sandbox).expect_code(3);
     assert_eq!(provider.count(), 3, "{output}");
     assert!(output.stderr.contains("limit") && !sandbox.has("two.txt"), "{output}");
 }
@@ -295,7 +295,7 @@ fn a_stall_behind_keep_alives_is_found_and_asked_again() {
     let requests = provider.requests();
     let after = requests[1].at - requests[0].at;
     assert!(after > Duration::from_millis(750) && after < Duration::from_secs(3), "{after:?}");
-    assert!(output.stderr.contains("no data for"), "{output}");
+    assert!(output.stderr.contains("no data from anthropic for"), "{output}");
 }
 
 #[test]

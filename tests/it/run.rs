@@ -320,7 +320,14 @@ agent = "Explore"
 prompt = "OTHER-{{ item }}-"
 each = { range = 5, key = "{{ item }}" }
 "#;
-    let output = start(&sandbox, &file("[limits]\nconcurrency = 3", nodes)).run(BOUND * 2).expect_code(0);
+    let running = start(&sandbox, &file("[limits]\nconcurrency = 3", nodes)).spawn();
+    // Whenever three wait, one may go: so a fourth would be seen.
+    for _ in 0..45 - 2 {
+        gate.wait_for_waiting(3, BOUND);
+        gate.let_pass(1);
+    }
+    gate.open();
+    let output = running.wait(BOUND).expect_code(0);
     assert_eq!(provider.max_in_flight(), 3, "{output}");
     for item in 0..40 {
         assert_eq!(provider.requests_with(&format!("ITEM-{item}-")).len(), 2, "item {item}");

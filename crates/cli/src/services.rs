@@ -158,8 +158,10 @@ impl Setup {
     }
 
     /// Takes all known secrets out of texts.
-    pub fn redactor(&self) -> Redactor {
-        Redactor::new(self.config.secrets().into_iter().chain(known_secrets()))
+    ///
+    /// `more`: secrets that this command alone knows.
+    pub fn redactor(&self, more: Vec<String>) -> Redactor {
+        Redactor::new(self.config.secrets().into_iter().chain(known_secrets()).chain(more))
     }
 
     /// The services of agents. Within a runtime.
@@ -171,12 +173,13 @@ impl Setup {
         asker: Arc<dyn Asker>,
         logs: LogWriter,
         protected: Vec<PathBuf>,
+        secrets: Vec<String>,
     ) -> Result<AgentServices, ExpectedError> {
         let providers = Providers::start(self.config.clone()).map_err(|error| error.kind)?;
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: Arc::new(Registry::builtin()),
-            redactor: Arc::new(self.redactor()),
+            redactor: Arc::new(self.redactor(secrets)),
             logs,
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),

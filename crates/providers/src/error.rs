@@ -75,10 +75,12 @@ pub enum ProviderErrorKind {
         request_id: Option<String>,
     },
     /// The connection failed.
-    #[error("cannot reach {provider}: {message}")]
+    #[error("cannot reach {provider} at {address}: {message}")]
     Connect {
         /// Provider.
         provider: String,
+        /// Host and port.
+        address: String,
         /// The cause, without addresses that hold secrets.
         message: String,
     },

@@ -18,11 +18,11 @@ pub fn summary(report: &RunReport, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{} {} in {} · {} steps · {} tokens · {}",
+        "{} {} in {} · {} · {} tokens · {}",
         visible_line(&report.workflow),
         report.status.as_str(),
         elapsed(report.elapsed),
-        report.steps.len(),
+        counts(report),
         tokens(report.usage.total()),
         money(report.total_cost_usd),
     );
@@ -48,6 +48,30 @@ pub fn summary(report: &RunReport, width: usize) -> String {
         let _ = writeln!(out, "resume: {}", visible_line(resume));
     }
     out
+}
+
+/// `3 succeeded, 1 failed, 2 skipped`.
+fn counts(report: &RunReport) -> String {
+    let states = [
+        EndState::Succeeded,
+        EndState::Cached,
+        EndState::Failed,
+        EndState::Skipped,
+        EndState::Cancelled,
+        EndState::Interrupted,
+    ];
+    let mut parts: Vec<String> = states
+        .into_iter()
+        .filter_map(|state| match report.count(state) {
+            0 => None,
+            n => Some(format!("{n} {}", state.as_str())),
+        })
+        .collect();
+    let pending = report.steps.iter().filter(|step| step.status.is_none()).count();
+    if pending > 0 {
+        parts.push(format!("{pending} pending"));
+    }
+    parts.join(", ")
 }
 
 fn more(out: &mut String, all: usize, shown: usize, what: &str) {

@@ -154,7 +154,7 @@ impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Own => "prompt changed",
-            Self::Upstream => "upstream plan changed",
+            Self::Upstream => "upstream changed",
         })
     }
 }
@@ -205,8 +205,8 @@ impl History {
         self.steps.get(step)?.attempts.last()
     }
 
-    /// The last attempt of an agent for this content whose transcript has whole turns, where the step has not succeeded
-    /// since: the next attempt goes on from it.
+    /// The last attempt of an agent for this content, where the step has not succeeded since: the next attempt goes on
+    /// from its transcript, which tells what is whole in it.
     pub fn to_go_on(&self, step: &StepAddr, key: &Digest) -> Option<&Attempt> {
         let succeeded = |attempt: &&Attempt| {
             attempt.ended.as_ref().is_some_and(|(_, ended)| ended.state == EndState::Succeeded)
@@ -214,7 +214,7 @@ impl History {
         let attempts = self.steps.get(step)?.attempts.iter().rev();
         attempts
             .take_while(|attempt| !succeeded(attempt))
-            .find(|attempt| attempt.key == *key && attempt.turn.is_some())
+            .find(|attempt| attempt.key == *key && attempt.agent.is_some())
     }
 
     /// A step whose effect is done but whose end was not written: it is never run again.

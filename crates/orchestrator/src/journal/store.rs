@@ -9,7 +9,7 @@ use super::record::{Entry, Record, VERSION};
 use crate::addr::StepAddr;
 use crate::rundir::RunDir;
 use claw_kernel::clock;
-use claw_kernel::durable::{self, Log, LogFailed, LogWriter, Mode, Sync};
+use claw_kernel::durable::{self, Durability, Log, LogFailed, LogWriter, Mode, Sync};
 use claw_kernel::tasks;
 use futures_util::future::BoxFuture;
 use std::fs::File;
@@ -41,7 +41,7 @@ pub struct Opened {
 
 /// A record on its way to the disk, in its place in the order already.
 pub struct Ticket {
-    /// Its number.
+    /// Its number; of several records, that of the last.
     pub seq: u64,
     written: BoxFuture<'static, Result<u64, LogFailed>>,
 }
@@ -85,12 +85,25 @@ impl JournalWriter {
         attempt: Option<u32>,
         entry: Entry,
     ) -> Result<Ticket, JournalError> {
-        let durability = entry.durability();
+        self.record_all(vec![(step.cloned(), attempt, entry)]).await
+    }
+
+    /// Puts records into the order, in one write: a kill leaves all of them or none.
+    pub async fn record_all(
+        &self,
+        entries: Vec<(Option<StepAddr>, Option<u32>, Entry)>,
+    ) -> Result<Ticket, JournalError> {
+        let is_synced = entries.iter().any(|(_, _, entry)| entry.durability() == Durability::Synced);
+        let durability = if is_synced { Durability::Synced } else { Durability::Written };
         // Held over the queueing, so that numbers stand in the file in their order.
         let mut last = self.seq.lock().await;
-        let seq = *last + 1;
-        let record = Record { v: VERSION, seq, at: clock::now(), step: step.cloned(), attempt, entry };
-        let ticket = self.log.queue(codec::encode(&record)?, durability).await?;
+        let (mut seq, at) = (*last, clock::now());
+        let mut lines = Vec::with_capacity(256 * entries.len());
+        for (step, attempt, entry) in entries {
+            seq += 1;
+            lines.extend(codec::encode(&Record { v: VERSION, seq, at, step, attempt, entry })?);
+        }
+        let ticket = self.log.queue(lines, durability).await?;
         *last = seq;
         drop(last);
         Ok(Ticket { seq, written: Box::pin(ticket.done()) })

@@ -1,15 +1,16 @@
 //! The past of a run as the schedule asks for it: the journal's history, with outputs loaded as they are needed.
 
 use crate::addr::{AddrPart, StepAddr};
-use crate::journal::history::{History, Missed};
+use crate::journal::history::{Difference, History, Missed};
 use crate::journal::record::EndState;
 use crate::manifest;
 use crate::plan::model::Plan;
-use crate::rundir::RunDir;
+use crate::rundir::{KeptPlan, RunDir};
 use crate::scheduler::{Past, PastSuccess};
 use claw_kernel::digest::Digest;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What earlier takes left, for today's plan.
@@ -19,12 +20,14 @@ pub(super) struct RunPast {
     /// Nodes of today's plan: a success at another address may serve a renamed one.
     nodes: HashSet<String>,
     used: HashSet<StepAddr>,
+    /// Plans of earlier takes, read when a step differs.
+    plans: RefCell<HashMap<u32, Option<KeptPlan>>>,
 }
 
 impl RunPast {
     pub fn new(history: History, run: RunDir, plan: &Plan) -> Self {
         let nodes = plan.nodes.iter().map(|node| node.id.to_string()).collect();
-        Self { history, run, nodes, used: HashSet::new() }
+        Self { history, run, nodes, used: HashSet::new(), plans: RefCell::default() }
     }
 
     fn is_planned(&self, addr: &StepAddr) -> bool {
@@ -83,11 +86,20 @@ impl Past for RunPast {
     }
 
     fn in_doubt(&self, addr: &StepAddr) -> bool {
-        self.history.in_doubt_of(addr).iter().any(|doubt| doubt.call.is_none())
+        // One whose effect is done and whose end is lost gave an output that nobody has.
+        let done = self.history.last_attempt(addr).is_some_and(|last| last.done.is_some() && last.ended.is_none());
+        done || self.history.in_doubt_of(addr).iter().any(|doubt| doubt.call.is_none())
     }
 
-    fn differs(&self, addr: &StepAddr, key: &Digest) -> bool {
-        matches!(self.history.why_missed(addr, key), Missed::Changed { .. })
+    fn differs(&self, addr: &StepAddr, key: &Digest, own: &Digest) -> Option<Difference> {
+        let Missed::Changed { take, .. } = self.history.why_missed(addr, key) else { return None };
+        let mut plans = self.plans.borrow_mut();
+        let plan = plans.entry(take).or_insert_with(|| KeptPlan::read(&self.run, take).ok());
+        let then = match addr.parts().first() {
+            Some(AddrPart::Node { node, .. }) => plan.as_ref().and_then(|plan| plan.static_keys.get(node.as_str())),
+            Some(AddrPart::Child(_)) | None => None,
+        };
+        Some(Difference::between(then, own))
     }
 
     fn is_empty(&self) -> bool {

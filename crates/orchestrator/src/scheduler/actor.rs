@@ -8,7 +8,7 @@ use super::event::{Command, Event, Outcome, RunEnd, StepIx};
 use super::status::NodeStanding;
 use crate::journal::error::JournalError;
 use crate::journal::record::{EndState, Entry};
-use crate::journal::store::{JournalWriter, Ticket};
+use crate::journal::store::JournalWriter;
 use crate::report::bus::EventBus;
 use crate::report::event::RunEventKind;
 use crate::run::hands::Hands;
@@ -135,25 +135,26 @@ impl RunState {
     /// Writes what is to be written; the rest waits until it is durable.
     async fn carry_out(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) {
         let mut acts = Vec::new();
-        let mut last: Option<Ticket> = None;
+        let mut records = Vec::new();
         for order in orders {
             match order {
                 Command::Record { step, attempt, entry } => {
                     let entry = self.args.hands.with_output_kept(step.as_ref(), attempt, *entry);
-                    match self.args.journal.record(step.as_ref(), attempt, entry).await {
-                        Ok(ticket) => last = Some(ticket),
-                        Err(error) => return self.give_up(me, error),
-                    }
+                    records.push((step, attempt, entry));
                 }
                 act => acts.push(act),
             }
         }
-        let Some(ticket) = last else {
+        if records.is_empty() {
             // Orders keep their sequence: they stand behind those that wait.
             return match self.pending.back_mut() {
                 Some((_, waiting)) => waiting.extend(acts),
                 None => self.act(me, acts).await,
             };
+        }
+        let ticket = match self.args.journal.record_all(records).await {
+            Ok(ticket) => ticket,
+            Err(error) => return self.give_up(me, error),
         };
         self.batch += 1;
         let batch = self.batch;

@@ -5,8 +5,8 @@ use super::event::{
     Command, Launch, Prepared, PreparedAgent, PreparedArtifact, PreparedCommand, PreparedLine, StepIx,
 };
 use super::gate::Lane;
-use super::state::{StepPhase, StepRole};
-use crate::expr::{Binding, EvalError, Render, Scope, Template};
+use super::state::{Step, StepPhase, StepRole};
+use crate::expr::{Binding, Data, EvalError, ParseError, Render, Scope, Template};
 use crate::journal::record::Entry;
 use crate::plan::{OptionLike, check_argv};
 use crate::plan::model::{AgentWork, CommandLine, CommandWork, MergeStrategy, Node, Work};
@@ -14,9 +14,17 @@ use crate::report::event::StepState;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
+use std::sync::LazyLock;
 
 /// Changes when the meaning of a key does.
 const KEY_VERSION: &str = "claw step key 1";
+
+/// What a merge by agents merges, in its prompt.
+const ITEMS: &str = "items";
+static SHOW_TEXT: LazyLock<Result<Template, ParseError>> =
+    LazyLock::new(|| Template::parse("{{ item | head('256KiB') }}"));
+static SHOW_JSON: LazyLock<Result<Template, ParseError>> =
+    LazyLock::new(|| Template::parse("{{ item | json | head('256KiB') }}"));
 
 /// A step whose texts cannot be expanded.
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +67,10 @@ impl Schedule {
             None => content_key(self, ix)?,
         };
         let work = match &node.work {
-            Work::Agent(agent) => Prepared::Agent(self.agent(agent, &scope, step.goes_on_from)?),
+            Work::Agent(agent) => Prepared::Agent(self.agent(agent, &scope, step)?),
             Work::Merge(merge) => match &merge.strategy {
                 MergeStrategy::Agent { agent, .. } => {
-                    Prepared::Agent(self.agent(agent, &scope, step.goes_on_from)?)
+                    Prepared::Agent(self.agent(agent, &scope, step)?)
                 }
                 // Computed merges and sets never reach the gate.
                 MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
@@ -116,11 +124,19 @@ impl Schedule {
         &self,
         agent: &AgentWork,
         scope: &Scope,
-        goes_on_from: Option<u32>,
+        step: &Step,
     ) -> Result<PreparedAgent, EvalError> {
+        let Step { goes_on_from, role, .. } = step;
         let style = Render::Prompt { nonce: &self.context.nonce };
         let prompt = agent.prompt.render_whole(scope, style)?;
         let mut readable = prompt.readable;
+        let mut text = prompt.text;
+        let names_items = agent.prompt.references().any(|(name, _)| name.name() == ITEMS);
+        if let StepRole::Window(items) = role
+            && !names_items
+        {
+            self.show_inputs(items, &mut text)?;
+        }
         let system_append = match &agent.system_append {
             Some(template) => {
                 let rendered = template.render_whole(scope, style)?;
@@ -131,12 +147,34 @@ impl Schedule {
         };
         Ok(PreparedAgent {
             id: AgentId::fresh(),
-            prompt: prompt.text,
+            prompt: text,
             system_append,
             readable,
             attach: plain(&agent.attach, scope)?,
-            goes_on_from,
+            goes_on_from: *goes_on_from,
         })
+    }
+
+    /// What a merge by agents merges stands behind its prompt, each input between fences, unless the prompt itself says
+    /// where `items` go. A window bounds it, so nothing is cut.
+    fn show_inputs(&self, items: &Data, prompt: &mut String) -> Result<(), EvalError> {
+        let list = items.json().as_array().map(Vec::as_slice).unwrap_or_default();
+        for (at, item) in list.iter().enumerate() {
+            let show = if item.is_string() { &*SHOW_TEXT } else { &*SHOW_JSON };
+            let binding = Binding {
+                name: "item".into(),
+                value: Data::new(item.clone()),
+                dynamic: true,
+                file: None,
+            };
+            let style = Render::Prompt { nonce: &self.context.nonce };
+            let shown = show.as_ref().map_or_else(
+                |_| Ok(item.to_string()),
+                |show| show.render(&self.scope(vec![binding], None), style),
+            )?;
+            prompt.push_str(&format!("\n\nInput {} of {}:\n{shown}", at + 1, list.len()));
+        }
+        Ok(())
     }
 
     /// What the texts of a step see: its item, and for a merge by agents what is merged as `items`.
@@ -145,7 +183,7 @@ impl Schedule {
         let step = &self.steps[ix.at()];
         if let StepRole::Window(items) = &step.role {
             bindings.push(Binding {
-                name: "items".into(),
+                name: ITEMS.into(),
                 value: items.clone(),
                 dynamic: true,
                 file: None,

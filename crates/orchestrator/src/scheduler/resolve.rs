@@ -5,6 +5,7 @@ use super::event::{Command, ItemsFailed, ItemsToRead, StepIx};
 use super::state::{Active, Item, NodeFinal, NodePhase, Step, StepPhase, StepRole};
 use crate::addr::{ItemKey, StepAddr};
 use crate::expr::{Binding, Data, EvalError, Render};
+use crate::journal::history::Difference;
 use crate::journal::record::{EndState, Entry};
 use crate::plan::model::{Each, EachSource, Join, Node, NodeIx, OnCrash, OnError, Plan, Work};
 use claw_agents::outcome::FailureClass;
@@ -286,11 +287,25 @@ impl Schedule {
                 (Work::Agent(_) | Work::Merge(_) | Work::Set { .. }, _) => {}
             }
         }
-        if self.past.differs(&addr, &key) {
-            self.note(Some(addr.clone()), "runs again: its prompt, definition or input changed".into());
+        if let Some(difference) = self.past.differs(&addr, &key, &node.static_key) {
+            let why = self.difference(node, difference);
+            self.note(Some(addr.clone()), format!("runs again: {why}"));
         }
         self.steps[step.at()].goes_on_from = self.past.transcript(&addr, &key);
         self.queue(step);
+    }
+
+    /// What differs, and where it comes from.
+    fn difference(&self, node: &Node, difference: Difference) -> String {
+        let is_new = |need: &&NodeIx| match &self.nodes[need.at()].phase {
+            NodePhase::Final(done) => done.state != EndState::Cached,
+            NodePhase::Waiting | NodePhase::Reading | NodePhase::Active(_) => true,
+        };
+        match (difference, node.needs.iter().find(is_new)) {
+            (Difference::Own, _) => difference.to_string(),
+            (Difference::Upstream, Some(need)) => format!("upstream {} changed", self.plan.nodes[need.at()].id),
+            (Difference::Upstream, None) => "an input or an item changed".to_owned(),
+        }
     }
 
     fn pause_in_doubt(&mut self, step: StepIx) {

@@ -3,6 +3,7 @@
 use super::event::StepIx;
 use crate::addr::{ItemKey, StepAddr};
 use crate::expr::Data;
+use crate::journal::history::Difference;
 use crate::journal::record::EndState;
 use crate::plan::model::NodeIx;
 use claw_agents::outcome::{Denial, FailureClass};
@@ -25,8 +26,9 @@ pub trait Past: Send {
     fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<u32>;
     /// An effect of this step may have happened: it was intended and never reported.
     fn in_doubt(&self, addr: &StepAddr) -> bool;
-    /// Why there is no success for this step although there was one of other content.
-    fn differs(&self, addr: &StepAddr, key: &Digest) -> bool;
+    /// What differs from a success of this step of other content; `None` where there was none. `own` is the static part of
+    /// the node's key today.
+    fn differs(&self, addr: &StepAddr, key: &Digest, own: &Digest) -> Option<Difference>;
     /// Whether there is nothing.
     fn is_empty(&self) -> bool;
 }
@@ -61,8 +63,8 @@ impl Past for NoPast {
     fn in_doubt(&self, _: &StepAddr) -> bool {
         false
     }
-    fn differs(&self, _: &StepAddr, _: &Digest) -> bool {
-        false
+    fn differs(&self, _: &StepAddr, _: &Digest, _: &Digest) -> Option<Difference> {
+        None
     }
     fn is_empty(&self) -> bool {
         true

@@ -71,6 +71,9 @@ impl Schedule {
             Going::On | Going::Over => None,
         };
         let (status, exit_code) = report::status::derive(&facts);
+        if facts.cancelled {
+            return RunEnd { status, exit_code, result: Value::Null, reason };
+        }
         let (result, reason) = match self.result() {
             Ok(result) => (result, reason),
             Err(error) if status == RunStatus::Succeeded => {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::addr::StepAddr;
 use crate::expr::{Expr, RunView, Template};
+use crate::journal::history::Difference;
 use crate::journal::record::{EndState, Entry, OutputRef, RunStatus};
 use crate::plan::model::*;
 use claw_agents::definition::{AgentDefinition, ToolSet};
@@ -488,8 +489,8 @@ impl Past for Memory {
     fn in_doubt(&self, addr: &StepAddr) -> bool {
         self.doubt.contains(&addr.to_string())
     }
-    fn differs(&self, _: &StepAddr, _: &Digest) -> bool {
-        false
+    fn differs(&self, _: &StepAddr, _: &Digest, _: &Digest) -> Option<Difference> {
+        None
     }
     fn is_empty(&self) -> bool {
         false

@@ -210,7 +210,14 @@ impl Attempt<'_> {
     }
 
     fn connect(&self, error: reqwest::Error) -> TryFailed {
-        let kind = ProviderErrorKind::Connect { provider: self.provider(), message: describe(error) };
+        let endpoint = &self.target.profile.endpoint;
+        // Host and port only: the rest of an address can hold secrets.
+        let address = match (endpoint.host_str(), endpoint.port()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            (Some(host), None) => host.to_owned(),
+            (None, _) => "its address".to_owned(),
+        };
+        let kind = ProviderErrorKind::Connect { provider: self.provider(), address, message: describe(error) };
         TryFailed::new(kind, ErrorClass::Transient)
     }
 

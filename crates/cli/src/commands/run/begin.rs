@@ -73,7 +73,7 @@ async fn go(
     let file = setup.path(&plan.file);
     let file = file.canonicalize().unwrap_or(file);
     let protected = vec![file, config_home(), state_folder()];
-    let agents = Arc::new(setup.agent_services(asker, logs.clone(), protected)?);
+    let agents = Arc::new(setup.agent_services(asker, logs.clone(), protected, secret_inputs(&plan))?);
     let options = options(&setup, flags, permission);
     let services = RunServices { agents, logs };
     let handle = tokio::select! {
@@ -87,6 +87,12 @@ async fn go(
         Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, flags).await,
         Watched::Killed(ending) => Ok(ending.exit_code()),
     }
+}
+
+/// They reach the environment of commands and nothing else.
+fn secret_inputs(plan: &Plan) -> Vec<String> {
+    let secret = plan.inputs.values().filter(|input| input.secret);
+    secret.map(|input| input.value.as_str().map_or_else(|| input.value.to_string(), str::to_owned)).collect()
 }
 
 fn asker(asks: bool) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
