@@ -68,7 +68,7 @@ fn a_stream_is_one_object_a_line_and_ends_with_the_result() {
 #[test]
 fn a_call_that_nobody_can_allow_is_denied_soon_and_listed() {
     for silent_pipe in [true, false] {
-        for (mode, tool) in [("prompt", "bash"), ("read-only", "bash")] {
+        for (mode, tool) in [("prompt", "bash")] {
             let provider = wants_to_write();
             let sandbox = Sandbox::anthropic(&provider);
             let start = claw(&sandbox, &["-p", "x", "--permission-mode", mode, "--output-format", "json"]);
@@ -146,4 +146,23 @@ fn the_answer_appears_while_it_comes() {
     assert!(!running.stdout().contains("LATE"));
     gate.open();
     running.wait(BOUND).expect_code(0);
+}
+
+#[test]
+fn read_only_changes_nothing_and_says_so_to_the_model() {
+    let provider = ScriptedProvider::new([
+        Route::reply(
+            Reply::tool("t1", "bash", json!({"command": "touch MUST_NOT_EXIST && echo touched"}))
+                .with_tool("t2", "write_file", json!({"path": "MUST_NOT_EXIST", "content": "x"})),
+        )
+        .times(1),
+        Route::reply(Reply::text("I could not.")),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    claw(&sandbox, &["-p", "x", "--permission-mode", "read-only"]).run(BOUND).expect_code(0);
+    assert!(!sandbox.has("MUST_NOT_EXIST"));
+    let last = provider.last_request().messages().last().cloned().unwrap_or_default();
+    let results = last["content"].as_array().cloned().unwrap_or_default();
+    assert!(results.len() >= 2 && !last.to_string().contains("touched\\n"), "{last}");
+    assert!(results.iter().all(|result| result["is_error"] == true), "{last}");
 }

@@ -1,6 +1,6 @@
 //! The screen of a run: plain lines off a terminal, bars on one, and a terminal that is left as it was.
 
-use claw_kit::{Claw, Gate, Key, Pty, Reply, Route, Sandbox, ScriptedProvider, Signal, Wire};
+use claw_kit::{Claw, Gate, Key, Pty, Reply, Route, Sandbox, ScriptedProvider, Signal, Wire, wait_until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -173,4 +173,121 @@ fn a_person_is_asked_on_the_terminal_and_the_default_is_no() {
         assert_eq!(output.code, 0, "{}", output.raw);
         assert_eq!(sandbox.has("made"), made, "{}", output.raw);
     }
+}
+
+/// Thirty agents, of which as many run as may.
+fn thirty(sandbox: &Sandbox, concurrency: usize) {
+    sandbox.write(
+        "wf.toml",
+        format!(
+            "schema = 1\n[workflow]\nname = \"thirty\"\n[limits]\nconcurrency = {concurrency}\n[node.look]\nagent = \"Explore\"\nlabel = \"look at 漢字 {{{{ item }}}} with a rather long label that does not fit\"\nprompt = \"{{{{ item }}}}\"\neach = {{ range = 30, key = \"{{{{ item }}}}\" }}\n"
+        ),
+    );
+}
+
+#[test]
+fn more_agents_than_rows_are_counted_and_no_line_is_too_wide() {
+    for (rows, columns) in [(24, 80), (12, 40)] {
+        let (provider, gate) = gated();
+        let sandbox = Sandbox::new().with_provider(&provider, Wire::Anthropic);
+        thirty(&sandbox, 30);
+        let terminal = Pty::new(CLAW, &sandbox).args(["run", "wf.toml", "--yes"]).size(rows, columns).start();
+        provider.wait_for_in_flight(30, BOUND);
+        let screen = terminal.wait_for_screen("all that do not fit", BOUND, |screen| {
+            screen.contains("more") && screen.contains("0/30")
+        });
+        assert!(screen.lines.len() <= usize::from(rows), "{}", screen.text());
+        assert!(screen.lines.iter().any(|line| line.starts_with("thirty")), "{}", screen.text());
+        let agents = screen.lines.iter().filter(|line| line.contains("look at 漢")).count();
+        let more = screen.lines.iter().find_map(|line| {
+            line.split_once("+ ")?.1.split(' ').next()?.parse::<usize>().ok()
+        });
+        assert_eq!(more.map(|more| more + agents), Some(30), "{}", screen.text());
+        gate.open();
+        let output = terminal.wait(BOUND);
+        assert_eq!(output.code, 0, "{}", output.raw);
+        let text = output.screen.text();
+        assert!(!text.contains("more agents") && !text.contains('⠋') && !output.screen.cursor_hidden, "{text}");
+    }
+}
+
+#[test]
+fn a_terminal_without_size_is_no_trouble() {
+    let provider = ScriptedProvider::always(Reply::text("seen"));
+    let sandbox = house(&provider);
+    let output = Pty::new(CLAW, &sandbox).args(["run", "wf.toml"]).size(0, 0).start().wait(BOUND);
+    assert_eq!(output.code, 0, "{}", output.raw);
+    assert!(output.raw.contains("seen\r\n\r\nseen") && !output.raw.contains("panicked"), "{}", output.raw);
+}
+
+#[test]
+fn with_standard_error_closed_the_result_is_the_same() {
+    let provider = ScriptedProvider::always(Reply::text("seen"));
+    let sandbox = house(&provider);
+    for (redirect, expected) in [("2>&-", "seen\n\nseen\n\nseen\n"), ("2>/dev/full", "seen\n\nseen\n\nseen\n")] {
+        let script = format!("exec {CLAW} run wf.toml {redirect}");
+        let output = Claw::new("/bin/sh", &sandbox).args(["-c", &script]).run(BOUND).expect_code(0);
+        assert_eq!(output.stdout, expected, "{redirect}");
+    }
+    // No file of the run took the number of the closed one.
+    let log = sandbox.newest_run().read("journal.jsonl");
+    assert!(log.lines().all(|line| line.starts_with('{')), "{log}");
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error_and_no_panic() {
+    let provider = ScriptedProvider::always(Reply::text("seen"));
+    let sandbox = house(&provider);
+    for redirect in [">&-", ">/dev/full"] {
+        let script = format!("exec {CLAW} run wf.toml {redirect}");
+        let output = Claw::new("/bin/sh", &sandbox).args(["-c", &script]).run(BOUND);
+        assert!(output.code == Some(74) || output.code == Some(141), "{redirect}: {output}");
+        assert!(!output.stderr.contains("panicked"), "{output}");
+    }
+}
+
+#[test]
+fn bars_go_to_the_terminal_and_the_result_to_the_file() {
+    let provider = ScriptedProvider::always(Reply::text("seen"));
+    let sandbox = house(&provider);
+    let script = format!("{CLAW} run wf.toml > out.txt");
+    let output = Pty::new("/bin/sh", &sandbox).args(["-c", &script]).start().wait(BOUND);
+    assert_eq!(output.code, 0, "{}", output.raw);
+    assert_eq!(sandbox.read("out.txt"), "seen\n\nseen\n\nseen\n");
+    assert!(output.raw.contains('\u{1b}') && output.cooked && !output.screen.cursor_hidden, "{}", output.raw);
+}
+
+#[test]
+fn when_the_reader_goes_away_the_agents_that_wait_are_not_started() {
+    let provider = ScriptedProvider::always(Reply::text("seen").delay(Duration::from_millis(60)));
+    for command in ["run wf.toml --output-format stream-json 2>/dev/null | head -n 1", "run wf.toml 2>&1 | head -n 1"] {
+        let sandbox = Sandbox::new().with_provider(&provider, Wire::Anthropic);
+        thirty(&sandbox, 2);
+        let asked = provider.count();
+        let script = format!("{CLAW} {command}; echo code ${{PIPESTATUS[0]}}");
+        let output = Claw::new("/bin/bash", &sandbox).args(["-c", &script]).run(BOUND);
+        assert!(output.stdout.contains("code 141") || output.stdout.contains("code 0"), "{command}: {output}");
+        assert!(provider.count() - asked < 30, "{command}: all of it ran for nobody");
+        let statuses = sandbox.newest_run().statuses();
+        let open: Vec<_> = statuses.iter().filter(|(_, status)| *status == "running").collect();
+        assert!(open.is_empty() && !output.left_behind, "{command}: {open:?}");
+        provider.wait_for_idle(BOUND);
+    }
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_the_run_and_leaves_it_resumable() {
+    let (provider, gate) = gated();
+    let sandbox = house(&provider);
+    let terminal = Pty::new(CLAW, &sandbox).args(["run", "wf.toml"]).start();
+    terminal.wait_for_text("3 running", BOUND);
+    terminal.signal(Signal::HUP);
+    drop(terminal);
+    wait_until("the end of the run", BOUND, || {
+        sandbox.newest_run().statuses().values().all(|status| status == "cancelled" || status == "interrupted")
+    });
+    gate.open();
+    provider.wait_for_idle(BOUND);
+    let again = Claw::new(CLAW, &sandbox).args(["run", "wf.toml", "--resume"]).run(BOUND).expect_code(0);
+    assert_eq!(again.stdout, "seen\n\nseen\n\nseen\n");
 }

@@ -303,11 +303,11 @@ prompt = "NODE-READ\n{{ forge }}\nEND-OF-READ"
 
 #[test]
 fn the_limit_of_a_run_is_never_passed_and_each_item_is_asked_once() {
+    let gate = Gate::closed();
+    let first = Reply::tool("t1", "glob_search", json!({"pattern": "*.toml"})).gate(&gate);
     let provider = ScriptedProvider::new([
         Route::reply(Reply::text("done")).contains("tool_result"),
-        Route::reply(
-            Reply::tool("t1", "glob_search", json!({"pattern": "*.toml"})).delay(Duration::from_millis(5)),
-        ),
+        Route::reply(first),
     ]);
     let sandbox = Sandbox::anthropic(&provider);
     let nodes = r#"

@@ -33,7 +33,7 @@ const WRONG: &[(&str, &str, &str, &[&str])] = &[
     ("[node.a]\nkind = \"comand\"\nrun = [\"ls\"]\n", "E10", "wf.toml:5:8", &["command"]),
     ("[node.a]\nkind = \"set\"\nvalue = \"1\"\nprompt = \"x\"\n", "E104", "wf.toml:7:1", &["set"]),
     ("[node.inputs]\nprompt = \"x\"\n", "E105", "wf.toml:4:", &["inputs"]),
-    ("[node.a]\nprompt = \"x\"\nisolation = \"copy\"\n", "E107", "wf.toml:6:", &["not yet"]),
+    ("[node.a]\nprompt = \"x\"\nisolation = \"copy\"\n", "E107", "wf.toml:6:", &["copy", "yet"]),
     ("[node.a\nprompt = \"x\"\n", "E100", "wf.toml:4:", &[]),
     ("[node.a]\nprompt = \"x\"\n[node.b]\nneeds = [\"a\"]\nkind = \"set\"\nvalue = \"a.deep.er\"\n[node.a.output]\ntype = \"object\"\nproperties = { shallow = { type = \"string\" } }\n", "E", "wf.toml:9:", &["deep"]),
 ];
@@ -104,7 +104,7 @@ fn a_mistyped_command_names_the_near_one_and_costs_nothing() {
         (&["-p", "hi", "--output-format", "jsn"], "json"),
         (&["-p", "hi", "--allowedTools", "Reed"], "read_file"),
         (&["-p", "hi", "--max-turns", "0"], "--max-turns"),
-        (&["run", "wf.toml", "--max-parallel", "0"], "--concurrency"),
+        (&["run", "wf.toml", "--max-parallel", "0"], "--max-parallel"),
         (&["run", "wf.toml", "--concurrency", "-1"], "--concurrency"),
         (&["run", "wf.toml", "--model", ""], "--model"),
         (&["runs", "show", "nobody"], "nobody"),

@@ -94,7 +94,8 @@ impl Talk {
     ) -> Result<RunningAgent, ExpectedError> {
         let logs = self.setup.logs()?;
         let state = config_home();
-        let mut services = self.setup.agent_services(Arc::new(NobodyToAsk), logs, vec![state.clone()], Vec::new())?;
+        let mut services =
+            self.setup.agent_services(Arc::new(NobodyToAsk), logs, vec![state.clone()], Vec::new())?;
         let request = self.request(&state)?;
         if let Some(out) = out {
             let offered = offered(
