@@ -1,6 +1,8 @@
 //! A stop in the middle: nothing lives on, every file is final, and the run goes on later.
 
-use claw_kit::{Claw, Gate, Reply, Route, Running, Sandbox, ScriptedProvider, Signal, wait_until};
+use claw_kit::{
+    Claw, Gate, Reply, Route, Running, Sandbox, ScriptedProvider, Signal, processes_with, wait_until,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -9,19 +11,13 @@ const BOUND: Duration = Duration::from_secs(20);
 /// A stop is over within this, plus what a loaded machine takes.
 const SOON: Duration = Duration::from_secs(4);
 
-/// How many processes have a command line that contains this.
-fn alive(line: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let holds = |path: std::path::PathBuf| {
-        std::fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).replace('\0', " ").contains(line))
-    };
-    entries.filter(|entry| holds(entry.path().join("cmdline"))).count()
-}
-
 fn all_final(sandbox: &Sandbox) {
     let run = sandbox.newest_run();
     for (name, status) in run.statuses() {
-        assert!(["completed", "failed", "cancelled", "interrupted"].contains(&status.as_str()), "{name}: {status}");
+        assert!(
+            ["completed", "failed", "cancelled", "interrupted"].contains(&status.as_str()),
+            "{name}: {status}"
+        );
     }
     let last = run.journal().pop().unwrap_or_default();
     assert_eq!(last["event"], "run_ended", "{last}");
@@ -50,11 +46,11 @@ fn one_interrupt_ends_four_tools_and_the_next_request_has_four_results_in_order(
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("wf.toml", "schema = 1\n[workflow]\nname = \"one\"\n[node.a]\nprompt = \"ASK\"\n");
     let running = Claw::new(CLAW, &sandbox).args(["run", "wf.toml"]).spawn();
-    wait_until("four commands", BOUND, || (1..=4).all(|n| alive(&format!("sleep 742{n}")) > 0));
+    wait_until("four commands", BOUND, || (1..=4).all(|n| processes_with(&format!("sleep 742{n}")) > 0));
     running.signal(Signal::INT);
     let output = running.wait(SOON).expect_code(130);
     assert!(!output.left_behind, "{output}");
-    assert_eq!(alive("sleep 742"), 0, "a command lives on");
+    assert_eq!(processes_with("sleep 742"), 0, "a command lives on");
     assert_eq!(provider.count(), 1, "a request left after the stop");
     all_final(&sandbox);
     assert_eq!(sandbox.newest_run().manifest("a")["status"], "cancelled");
@@ -67,11 +63,15 @@ fn one_interrupt_ends_four_tools_and_the_next_request_has_four_results_in_order(
         .flat_map(|message| message["content"].as_array().cloned().unwrap_or_default())
         .filter(|block| block["type"] == "tool_result")
         .collect();
-    let ids: Vec<_> = results.iter().map(|result| result["tool_use_id"].as_str().unwrap_or_default()).collect();
+    let ids: Vec<_> =
+        results.iter().map(|result| result["tool_use_id"].as_str().unwrap_or_default()).collect();
     assert_eq!(ids, ["call_1", "call_2", "call_3", "call_4"]);
     for result in &results {
         assert_eq!(result["is_error"], true, "{result}");
-        assert!(result.to_string().contains("cancelled") || result.to_string().contains("interrupted"), "{result}");
+        assert!(
+            result.to_string().contains("cancelled") || result.to_string().contains("interrupted"),
+            "{result}"
+        );
     }
 }
 
@@ -81,10 +81,10 @@ fn print_mode_ends_its_tools_too() {
     let provider = ScriptedProvider::always(sleeps);
     let sandbox = Sandbox::anthropic(&provider);
     let running = Claw::new(CLAW, &sandbox).args(["-p", "sleep"]).spawn();
-    wait_until("both commands", BOUND, || alive("sleep 7431") >= 2);
+    wait_until("both commands", BOUND, || processes_with("sleep 7431") >= 2);
     running.signal(Signal::INT);
     running.wait(SOON).expect_code(130);
-    assert_eq!(alive("sleep 7431"), 0);
+    assert_eq!(processes_with("sleep 7431"), 0);
     assert_eq!(provider.count(), 1);
 }
 
@@ -127,10 +127,10 @@ fn stop_and_go_on(number: &str, start: impl Fn(&Sandbox) -> Running, stop: impl 
     let sandbox = stalled(&provider, number);
     let running = start(&sandbox);
     gate.wait_for_waiting(1, BOUND);
-    wait_until("the command", BOUND, || alive(&format!("sleep {number}")) > 0);
+    wait_until("the command", BOUND, || processes_with(&format!("sleep {number}")) > 0);
     stop(&running);
     let output = running.wait(SOON).expect_code(code);
-    assert_eq!(alive(&format!("sleep {number}")), 0);
+    assert_eq!(processes_with(&format!("sleep {number}")), 0);
     assert!(!output.left_behind && !output.stderr.contains("panicked"), "{output}");
     all_final(&sandbox);
     assert_eq!(output.stderr.matches("resume: claw ").count(), 1, "{output}");
@@ -204,6 +204,6 @@ fn a_command_that_ignores_the_request_to_end_is_killed() {
     wait_until("the command", BOUND, || sandbox.has("up"));
     running.signal(Signal::INT);
     running.wait(SOON).expect_code(130);
-    assert_eq!(alive("sleep 7.451"), 0);
+    assert_eq!(processes_with("sleep 7.451"), 0);
     all_final(&sandbox);
 }

@@ -104,7 +104,8 @@ fn wherever_it_is_killed_nothing_that_is_done_runs_twice() {
         assert_eq!(effects(&sandbox).len(), 4);
         // At most what was in flight at each kill is asked again.
         assert!(provider.count() <= 8 + 3 * takes, "line {line}: {} requests", provider.count());
-        let open = sandbox.newest_run().statuses().into_iter().filter(|(_, status)| status == "running").count();
+        let open =
+            sandbox.newest_run().statuses().into_iter().filter(|(_, status)| status == "running").count();
         assert_eq!(open, 0, "line {line}");
     }
 }

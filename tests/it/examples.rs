@@ -49,7 +49,10 @@ fn every_example_is_checked_planned_and_drawn() {
         let plan = claw(&["run", &file, "--plan"]).stdout;
         insta::assert_snapshot!(format!("{name}.plan"), machine_free(&plan));
         insta::assert_snapshot!(format!("{name}.ascii"), claw(&["workflow", "graph", &file]).stdout);
-        insta::assert_snapshot!(format!("{name}.mermaid"), claw(&["run", &file, "--graph", "mermaid"]).stdout);
+        insta::assert_snapshot!(
+            format!("{name}.mermaid"),
+            claw(&["run", &file, "--graph", "mermaid"]).stdout
+        );
         insta::assert_snapshot!(format!("{name}.dot"), claw(&["run", &file, "--graph", "dot"]).stdout);
         assert_eq!(provider.count(), 0);
         assert!(!sandbox.has(".claw"), "a plan starts nothing");
@@ -61,7 +64,9 @@ fn machine_free(plan: &str) -> String {
     let parts = |line: &str| -> String {
         line.split(", ").filter(|part| !part.ends_with("commands at once")).collect::<Vec<_>>().join(", ")
     };
-    plan.lines().map(|line| if line.starts_with("limits") { parts(line) } else { line.to_owned() } + "\n").collect()
+    plan.lines()
+        .map(|line| if line.starts_with("limits") { parts(line) } else { line.to_owned() } + "\n")
+        .collect()
 }
 
 #[test]
@@ -76,12 +81,18 @@ fn every_example_runs_to_its_end() {
                     .without_env("ANTHROPIC_BASE_URL")
                     .with_provider(&provider, claw_kit::Wire::OpenAi);
             }
-            let output =
-                Claw::new(CLAW, &sandbox).args(["run", &format!("workflows/{name}")]).run(BOUND).expect_code(0);
+            let output = Claw::new(CLAW, &sandbox)
+                .args(["run", &format!("workflows/{name}")])
+                .run(BOUND)
+                .expect_code(0);
             assert_eq!(provider.count(), *requests, "{name}");
             assert!(output.stdout.contains("what I found"), "{output}");
-            let open: Vec<_> =
-                sandbox.newest_run().statuses().into_values().filter(|status| status != "completed").collect();
+            let open: Vec<_> = sandbox
+                .newest_run()
+                .statuses()
+                .into_values()
+                .filter(|status| status != "completed")
+                .collect();
             assert!(open.is_empty(), "{open:?}");
         }
     }

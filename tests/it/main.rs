@@ -10,6 +10,8 @@ mod crash;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
 mod nodes;
@@ -22,7 +24,11 @@ mod providers;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod routing;
+#[cfg(test)]
 mod run;
+#[cfg(test)]
+mod state;
 #[cfg(test)]
 mod tidy;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The kinds of nodes end to end: commands, merges, answers held to a schema, inputs, artifacts, retries, secrets.
 
-use claw_kit::{Claw, Output, Reply, Route, Sandbox, ScriptedProvider};
+use claw_kit::{Claw, Output, Reply, Route, Sandbox, ScriptedProvider, processes_with};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -92,15 +92,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
     let output = run(&sandbox, "", nodes).expect_code(1);
     assert!(output.took < Duration::from_secs(6), "{output}");
     assert_eq!(sandbox.newest_run().manifest("slow")["errorClass"], "timeout");
-    assert!(!processes_contain("sleep\07411"));
-}
-
-/// Whether a process with this command line lives.
-fn processes_contain(line: &str) -> bool {
-    std::fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
-        std::fs::read(entry.path().join("cmdline"))
-            .is_ok_and(|text| String::from_utf8_lossy(&text).contains(line))
-    })
+    assert_eq!(processes_with("sleep 7411"), 0);
 }
 
 #[test]
@@ -419,4 +411,84 @@ fn a_long_output_reaches_the_next_prompt_as_head_tail_and_path() {
     assert!(asked.contains("HEAD-MARK") && asked.contains("TAIL-MARK"));
     assert!(asked.matches("word").count() < 4_000, "a reference above 16 KiB is cut");
     assert!(asked.contains("a.1/output.md") && asked.contains("bytes"), "what was left out is said");
+}
+
+#[test]
+fn the_time_of_an_agent_ends_its_tool_as_well() {
+    let provider = ScriptedProvider::always(Reply::tool("t1", "bash", json!({"command": "sleep 7481"})));
+    let sandbox = Sandbox::anthropic(&provider);
+    let nodes = "[node.a]\nprompt = \"x\"\ntimeout = \"900ms\"\nretry = { attempts = 1 }\n";
+    let output = run(&sandbox, "", nodes).expect_code(1);
+    assert_eq!(sandbox.newest_run().manifest("a")["errorClass"], "timeout", "{output}");
+    assert_eq!(processes_with("sleep 7481"), 0);
+    assert!(output.took < Duration::from_secs(6), "{output}");
+}
+
+#[test]
+fn a_tool_that_works_is_not_idle() {
+    let provider = ScriptedProvider::queue([
+        Reply::tool("t1", "bash", json!({"command": "sleep 1.2; echo slept"})),
+        Reply::text("done"),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let nodes = "[node.a]\nprompt = \"x\"\nidle_timeout = \"400ms\"\nretry = { attempts = 1 }\n";
+    assert_eq!(run(&sandbox, "", nodes).expect_code(0).stdout, "done\n");
+}
+
+#[test]
+fn items_that_an_agent_found_are_bounded_before_anything_starts() {
+    let answer = |count: usize| {
+        let files: Vec<String> = (0..count).map(|n| format!("f{n}")).collect();
+        Reply::tool("t1", "structured_output", json!({"files": files}))
+    };
+    let nodes = r#"
+[node.find]
+agent = "Explore"
+prompt = "NODE-FIND"
+[node.find.output]
+type = "object"
+required = ["files"]
+properties = { files = { type = "array", items = { type = "string" } } }
+[node.look]
+agent = "Explore"
+needs = ["find"]
+prompt = "NODE-LOOK {{ item }}"
+each = { items = "find.files", key = "{{ item }}", max = 5 }
+"#;
+    for (count, code) in [(5, 0), (6, 1), (0, 0)] {
+        let provider = ScriptedProvider::new([
+            Route::reply(answer(count)).contains("NODE-FIND").lacks("tool_result"),
+            Route::reply(Reply::text("seen")),
+        ]);
+        let sandbox = Sandbox::anthropic(&provider);
+        let output = run(&sandbox, "", nodes).expect_code(code);
+        let looked = provider.requests_with("NODE-LOOK").len();
+        assert_eq!(looked, if count > 5 { 0 } else { count }, "{output}");
+    }
+}
+
+#[test]
+fn the_key_of_the_provider_is_in_no_environment_that_a_model_or_a_command_sees() {
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::tool(
+            "t1",
+            "bash",
+            json!({"command": "cat /proc/self/environ 2>&1 | tr '\\0' '\\n'; set; echo end"}),
+        ))
+        .times(1),
+        Route::reply(Reply::text("looked")),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let nodes = r#"
+[node.a]
+prompt = "x"
+[node.c]
+kind = "command"
+run = "env | grep -c sk-canary"
+ok_exit = [0, 1]
+"#;
+    let output = start(&sandbox, "", nodes).args(["--output-format", "json"]).run(BOUND).expect_code(0);
+    let counts = output.json()["result"]["c"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(counts.lines().next(), Some("0"), "{output}");
+    assert_eq!(sandbox.files_with_canary(), Vec::<std::path::PathBuf>::new());
 }

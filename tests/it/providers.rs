@@ -61,19 +61,26 @@ fn message_end(stop: &str) -> String {
 
 fn chunk(delta: Value, finish: Option<&str>) -> String {
     let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-    format!("data: {}\n\n", json!({"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": choices}))
+    format!(
+        "data: {}\n\n",
+        json!({"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": choices})
+    )
 }
 
 /// A call that must never run, in a stream that breaks in several ways.
 fn broken() -> Vec<(&'static str, Reply, bool)> {
     let touch = r#"{"command": "touch MUST_NOT_EXIST"}"#;
-    let overloaded = event(&json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
+    let overloaded =
+        event(&json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
     let open_tool = event(&json!({"type": "content_block_start", "index": 0,
         "content_block": {"type": "tool_use", "id": "t1", "name": "bash", "input": {}}}))
         + &event(&json!({"type": "content_block_delta", "index": 0,
             "delta": {"type": "input_json_delta", "partial_json": &touch[..30]}}));
-    let text = event(&json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))
-        + &event(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "PARTIAL-ONE "}}));
+    let text = event(
+        &json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+    ) + &event(
+        &json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "PARTIAL-ONE "}}),
+    );
     vec![
         ("an error after text", Reply::raw(message_start() + &text + &overloaded), true),
         ("an error inside a call", Reply::raw(message_start() + &open_tool + &overloaded), true),
@@ -84,20 +91,30 @@ fn broken() -> Vec<(&'static str, Reply, bool)> {
         ),
         ("an error as the first event", Reply::raw(overloaded.clone()), true),
         ("a cut connection", Reply::raw(message_start() + &text).end(End::Cut), false),
-        ("a reset connection", Reply::raw(message_start() + &tool_block(0, "t1", "bash", touch)).end(End::Rst), false),
+        (
+            "a reset connection",
+            Reply::raw(message_start() + &tool_block(0, "t1", "bash", touch)).end(End::Rst),
+            false,
+        ),
     ]
 }
 
 #[test]
 fn a_broken_stream_is_no_answer_and_the_retry_stands_alone() {
     for (what, reply, is_overload) in broken() {
-        let provider =
-            ScriptedProvider::new([Route::reply(reply.clone()).times(1), Route::reply(Reply::text("SECOND-TRY-OK"))]);
+        let provider = ScriptedProvider::new([
+            Route::reply(reply.clone()).times(1),
+            Route::reply(Reply::text("SECOND-TRY-OK")),
+        ]);
         let sandbox = Sandbox::anthropic(&provider);
         let output = answer(&sandbox).expect_code(0);
         assert_eq!(output.stdout, "SECOND-TRY-OK\n", "{what}: {output}");
         let requests = provider.requests();
-        assert_eq!((requests.len(), &requests[0].text), (2, &requests[1].text), "{what}: the retry is the same request");
+        assert_eq!(
+            (requests.len(), &requests[0].text),
+            (2, &requests[1].text),
+            "{what}: the retry is the same request"
+        );
         assert!(!sandbox.has("MUST_NOT_EXIST"), "{what}");
         let provider = ScriptedProvider::always(reply);
         let sandbox = Sandbox::anthropic(&provider);
@@ -131,14 +148,12 @@ fn a_withdrawn_text_is_marked_so_in_the_stream_and_stays_out_of_the_history() {
 
 #[test]
 fn an_openai_stream_that_breaks_is_no_answer_either() {
-    for name in ["broken/error_chunk.chat.sse"] {
-        let provider = ScriptedProvider::new([
-            Route::reply(Reply::raw(fixture(name))).times(1),
-            Route::reply(Reply::text("SECOND-TRY-OK")),
-        ]);
-        let output = answer(&Sandbox::openai(&provider)).expect_code(0);
-        assert_eq!((output.stdout.as_str(), provider.count()), ("SECOND-TRY-OK\n", 2), "{name}");
-    }
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::raw(fixture("broken/error_chunk.chat.sse"))).times(1),
+        Route::reply(Reply::text("SECOND-TRY-OK")),
+    ]);
+    let output = answer(&Sandbox::openai(&provider)).expect_code(0);
+    assert_eq!((output.stdout.as_str(), provider.count()), ("SECOND-TRY-OK\n", 2));
 }
 
 fn results(request: &claw_kit::Request) -> Vec<(String, bool, String)> {
@@ -148,7 +163,9 @@ fn results(request: &claw_kit::Request) -> Vec<(String, bool, String)> {
         if message["role"] == "tool" {
             found.push((word(&message["tool_call_id"]), false, message["content"].to_string()));
         }
-        for block in message["content"].as_array().into_iter().flatten().filter(|b| b["type"] == "tool_result") {
+        for block in
+            message["content"].as_array().into_iter().flatten().filter(|b| b["type"] == "tool_result")
+        {
             let error = block["is_error"].as_bool().unwrap_or(false);
             found.push((word(&block["tool_use_id"]), error, block["content"].to_string()));
         }
@@ -174,8 +191,10 @@ fn a_call_that_was_cut_at_the_output_limit_never_runs() {
         + &chunk(json!({}), Some("tool_calls"))
         + "data: [DONE]\n\n";
     for (body, openai, count) in [(whole_then_cut, false, 2), (empty, false, 1), (lies, true, 1)] {
-        let provider =
-            ScriptedProvider::new([Route::reply(Reply::raw(body)).times(1), Route::reply(Reply::text("I see"))]);
+        let provider = ScriptedProvider::new([
+            Route::reply(Reply::raw(body)).times(1),
+            Route::reply(Reply::text("I see")),
+        ]);
         let sandbox = if openai { Sandbox::openai(&provider) } else { Sandbox::anthropic(&provider) };
         assert_eq!(answer(&sandbox).expect_code(0).stdout, "I see\n");
         assert!(!sandbox.has("two.txt"));
@@ -225,7 +244,13 @@ fn characters_survive_any_cut_between_network_pieces() {
 
 #[test]
 fn parallel_calls_are_two_whatever_their_indexes_say() {
-    for name in ["all_index_zero.chat.sse", "no_index.chat.sse", "interleaved.chat.sse", "skipping_indexes.chat.sse", "interleaved.anthropic.sse"] {
+    for name in [
+        "all_index_zero.chat.sse",
+        "no_index.chat.sse",
+        "interleaved.chat.sse",
+        "skipping_indexes.chat.sse",
+        "interleaved.anthropic.sse",
+    ] {
         let provider = ScriptedProvider::new([
             Route::reply(Reply::raw(fixture(&format!("parallel/{name}")))).times(1),
             Route::reply(Reply::text("read both")),
@@ -239,7 +264,10 @@ fn parallel_calls_are_two_whatever_their_indexes_say() {
         let prefix = if openai { "call" } else { "toolu" };
         let ids: Vec<&str> = results.iter().map(|(id, ..)| id.as_str()).collect();
         assert_eq!(ids, [format!("{prefix}_a"), format!("{prefix}_b")], "{name}");
-        assert!(results[0].2.contains("CONTENT-OF-A") && results[1].2.contains("CONTENT-OF-B"), "{name}: {results:?}");
+        assert!(
+            results[0].2.contains("CONTENT-OF-A") && results[1].2.contains("CONTENT-OF-B"),
+            "{name}: {results:?}"
+        );
     }
 }
 
@@ -258,15 +286,19 @@ fn every_legal_form_of_a_stream_says_the_same_whole_and_byte_by_byte() {
     ];
     for name in forms {
         let body = fixture(&format!("forms/{name}"));
-        let after_cr: Vec<usize> = body.bytes().enumerate().filter(|(_, b)| *b == b'\r').map(|(at, _)| at + 1).collect();
+        let after_cr: Vec<usize> =
+            body.bytes().enumerate().filter(|(_, b)| *b == b'\r').map(|(at, _)| at + 1).collect();
         for reply in [
             Reply::raw(body.clone()),
             Reply::raw(body.clone()).in_chunks_of(1),
             Reply::raw(body.clone()).split_at(after_cr),
         ] {
             let provider = ScriptedProvider::always(reply.end(End::Close));
-            let sandbox =
-                if name.contains("chat") { Sandbox::openai(&provider) } else { Sandbox::anthropic(&provider) };
+            let sandbox = if name.contains("chat") {
+                Sandbox::openai(&provider)
+            } else {
+                Sandbox::anthropic(&provider)
+            };
             let output = answer(&sandbox).expect_code(0);
             assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("plain\n", ""), "{name}");
             assert_eq!(provider.count(), 1, "{name}");
@@ -285,10 +317,15 @@ fn done_inside_a_text_is_text() {
 #[test]
 fn a_stall_behind_keep_alives_is_found_and_asked_again() {
     let body = message_start()
-        + &event(&json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))
-        + &event(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "BEFORE-STALL"}}));
+        + &event(
+            &json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        )
+        + &event(
+            &json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "BEFORE-STALL"}}),
+        );
     let stall = Reply::raw(body).heartbeat(event(&json!({"type": "ping"})), Duration::from_millis(100), 600);
-    let provider = ScriptedProvider::new([Route::reply(stall).times(1), Route::reply(Reply::text("AFTER-RETRY"))]);
+    let provider =
+        ScriptedProvider::new([Route::reply(stall).times(1), Route::reply(Reply::text("AFTER-RETRY"))]);
     let sandbox = Sandbox::anthropic(&provider);
     let output = ask(&sandbox, &[]).env("CLAW_STREAM_IDLE_MS", "800").run(BOUND).expect_code(0);
     assert_eq!(output.stdout, "AFTER-RETRY\n", "{output}");
@@ -303,7 +340,8 @@ fn a_slow_first_token_behind_comments_is_no_stall() {
     let slow = Reply::raw(": processing\n\n")
         .heartbeat(": processing\n\n", Duration::from_millis(100), 16)
         .after(message_start() + &text_block(0, "SLOW-BUT-FINE") + &message_end("end_turn"));
-    let provider = ScriptedProvider::new([Route::reply(slow).times(1), Route::reply(Reply::text("WRONG-A-RETRY"))]);
+    let provider =
+        ScriptedProvider::new([Route::reply(slow).times(1), Route::reply(Reply::text("WRONG-A-RETRY"))]);
     let sandbox = Sandbox::anthropic(&provider);
     let output = ask(&sandbox, &[])
         .env("CLAW_STREAM_IDLE_MS", "400")
@@ -368,7 +406,8 @@ fn thinking_goes_back_byte_for_byte_and_in_order() {
             ],
         )
         + &message_end("tool_use");
-    let provider = ScriptedProvider::new([Route::reply(Reply::raw(body)).times(1), Route::reply(Reply::text("ok"))]);
+    let provider =
+        ScriptedProvider::new([Route::reply(Reply::raw(body)).times(1), Route::reply(Reply::text("ok"))]);
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("a.txt", "a");
     answer(&sandbox).expect_code(0);
@@ -389,7 +428,8 @@ fn thinking_goes_back_byte_for_byte_and_in_order() {
 
 #[test]
 fn repeated_and_empty_tool_ids_run_each_call_once_with_its_own_result() {
-    let say = |word: &str| json!({"command": format!("echo {0} >> side.txt; echo {1}", word.to_lowercase(), word)});
+    let say =
+        |word: &str| json!({"command": format!("echo {0} >> side.txt; echo {1}", word.to_lowercase(), word)});
     let replies = [
         Reply::tool("call_0", "bash", say("ONE")).with_tool("call_0", "bash", say("TWO")),
         Reply::tool("call_0", "bash", say("THREE")),
@@ -404,29 +444,43 @@ fn repeated_and_empty_tool_ids_run_each_call_once_with_its_own_result() {
         said[..2].sort();
         assert_eq!(said, ["one", "two", "three", "four"]);
         let results = results(&provider.last_request());
-        let texts: Vec<bool> =
-            results.iter().zip(["ONE", "TWO", "THREE", "FOUR"]).map(|((_, _, text), word)| text.contains(word)).collect();
+        let texts: Vec<bool> = results
+            .iter()
+            .zip(["ONE", "TWO", "THREE", "FOUR"])
+            .map(|((_, _, text), word)| text.contains(word))
+            .collect();
         assert_eq!((texts.as_slice(), provider.count()), (&[true; 4][..], 4), "{results:?}");
     }
 }
 
 #[test]
 fn cumulative_usage_counts_once_on_both_forms() {
-    let start = event(&json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",
+    let start = event(
+        &json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",
         "model": "m", "content": [], "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 27,
-        "cache_creation_input_tokens": 1500, "cache_read_input_tokens": 20000, "output_tokens": 1}}}));
-    let delta = |usage: Value, stop: Value| event(&json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": usage}));
+        "cache_creation_input_tokens": 1500, "cache_read_input_tokens": 20000, "output_tokens": 1}}}),
+    );
+    let delta = |usage: Value, stop: Value| {
+        event(&json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": usage}))
+    };
     let whole = |output: u64| json!({"input_tokens": 27, "cache_creation_input_tokens": 1500, "cache_read_input_tokens": 20000, "output_tokens": output});
     let stop = event(&json!({"type": "message_stop"}));
-    let cumulative = start.clone() + &text_block(0, "hi") + &delta(whole(20), Value::Null) + &delta(whole(47), json!("end_turn")) + &stop;
-    let output_only = start + &text_block(0, "hi") + &delta(json!({"output_tokens": 47}), json!("end_turn")) + &stop;
+    let cumulative = start.clone()
+        + &text_block(0, "hi")
+        + &delta(whole(20), Value::Null)
+        + &delta(whole(47), json!("end_turn"))
+        + &stop;
+    let output_only =
+        start + &text_block(0, "hi") + &delta(json!({"output_tokens": 47}), json!("end_turn")) + &stop;
     for body in [cumulative, output_only] {
         let provider = ScriptedProvider::always(Reply::raw(body));
         let sandbox = Sandbox::anthropic(&provider);
-        let result = ask(&sandbox, &["--output-format", "json", "--model", "sonnet"]).run(BOUND).expect_code(0).json();
+        let result =
+            ask(&sandbox, &["--output-format", "json", "--model", "sonnet"]).run(BOUND).expect_code(0).json();
         let usage = &result["usage"];
-        let counts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"]
-            .map(|key| usage[key].as_u64().unwrap_or_default());
+        let counts =
+            ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"]
+                .map(|key| usage[key].as_u64().unwrap_or_default());
         assert_eq!(counts, [27, 1500, 20000, 47], "{usage}");
         // Four rates, per million tokens: 3, 3.75, 0.30, 15.
         let expected = (27.0 * 3.0 + 1500.0 * 3.75 + 20000.0 * 0.3 + 47.0 * 15.0) / 1e6;
@@ -439,7 +493,10 @@ fn cumulative_usage_counts_once_on_both_forms() {
 fn an_unknown_price_is_unknown_and_not_nothing() {
     let provider = ScriptedProvider::always(Reply::text("hi"));
     let sandbox = Sandbox::openai(&provider);
-    let result = ask(&sandbox, &["--output-format", "json", "--model", "openai/some-local-model"]).run(BOUND).expect_code(0).json();
+    let result = ask(&sandbox, &["--output-format", "json", "--model", "openai/some-local-model"])
+        .run(BOUND)
+        .expect_code(0)
+        .json();
     assert!(result["total_cost_usd"].is_null(), "{result}");
 }
 
@@ -450,9 +507,14 @@ fn limited(headers: &[(&str, &str)]) -> Reply {
 
 /// From the first to the second request.
 fn gap(headers: &[(&str, &str)]) -> (Duration, Output) {
-    let provider = ScriptedProvider::new([Route::reply(limited(headers)).times(1), Route::reply(Reply::text("OK"))]);
+    let provider =
+        ScriptedProvider::new([Route::reply(limited(headers)).times(1), Route::reply(Reply::text("OK"))]);
     let sandbox = Sandbox::anthropic(&provider);
-    let output = Claw::new(CLAW, &sandbox).args(["-p", "x"]).env("CLAW_RETRY_BASE_MS", "300").run(BOUND).expect_code(0);
+    let output = Claw::new(CLAW, &sandbox)
+        .args(["-p", "x"])
+        .env("CLAW_RETRY_BASE_MS", "300")
+        .run(BOUND)
+        .expect_code(0);
     assert_eq!((output.stdout.as_str(), provider.count()), ("OK\n", 2));
     let requests = provider.requests();
     (requests[1].at - requests[0].at, output)
@@ -555,13 +617,15 @@ fn a_key_does_not_follow_a_redirect_to_another_host() {
     );
     let output = answer(&Sandbox::anthropic(&provider));
     assert_ne!(output.code, Some(0), "{output}");
-    let told = other.requests().iter().any(|request| format!("{:?}", request.headers).contains(claw_kit::CANARY));
+    let told =
+        other.requests().iter().any(|request| format!("{:?}", request.headers).contains(claw_kit::CANARY));
     assert!(!told, "the key was sent to another host");
 }
 
 #[test]
 fn an_answer_of_html_is_an_error_and_no_text() {
-    let page = Reply::raw("<html><body>Welcome to the portal</body></html>").header("content-type", "text/html");
+    let page =
+        Reply::raw("<html><body>Welcome to the portal</body></html>").header("content-type", "text/html");
     for sandbox in [Sandbox::anthropic as fn(&ScriptedProvider) -> Sandbox, Sandbox::openai] {
         let provider = ScriptedProvider::always(page.clone());
         let output = ask(&sandbox(&provider), &[]).env("CLAW_REQUEST_TRIES", "2").run(BOUND).expect_code(1);
@@ -576,7 +640,8 @@ fn a_whole_json_answer_of_a_gateway_that_ignores_stream_is_understood() {
     let openai = json!({"id": "c", "object": "chat.completion", "model": "m", "choices": [{"index": 0,
         "message": {"role": "assistant", "content": "whole"}, "finish_reason": "stop"}]});
     for (body, is_openai) in [(anthropic, false), (openai, true)] {
-        let provider = ScriptedProvider::always(Reply::raw(body.to_string()).header("content-type", "application/json"));
+        let provider =
+            ScriptedProvider::always(Reply::raw(body.to_string()).header("content-type", "application/json"));
         let sandbox = if is_openai { Sandbox::openai(&provider) } else { Sandbox::anthropic(&provider) };
         assert_eq!(json_answer(&sandbox)["result"], "whole");
     }
@@ -588,7 +653,8 @@ fn a_provider_that_is_not_there_is_told_with_its_address() {
         let provider = ScriptedProvider::always(Reply::text("x"));
         provider.anthropic_url()
     };
-    let sandbox = Sandbox::new().env("ANTHROPIC_BASE_URL", &address).env("ANTHROPIC_API_KEY", claw_kit::CANARY);
+    let sandbox =
+        Sandbox::new().env("ANTHROPIC_BASE_URL", &address).env("ANTHROPIC_API_KEY", claw_kit::CANARY);
     let output = answer(&sandbox).expect_code(1);
     assert!(output.stderr.contains(address.trim_start_matches("http://")), "{output}");
 }
@@ -605,7 +671,11 @@ fn a_fallback_model_takes_over_and_it_is_said() {
         "wf.toml",
         "schema = 1\n[workflow]\nname = \"fall\"\n[node.a]\nagent = \"Explore\"\nmodel = [\"haiku\", \"sonnet\"]\nprompt = \"x\"\n",
     );
-    let output = Claw::new(CLAW, &sandbox).args(["run", "wf.toml"]).env("CLAW_RETRY_BASE_MS", "5").run(BOUND).expect_code(0);
+    let output = Claw::new(CLAW, &sandbox)
+        .args(["run", "wf.toml"])
+        .env("CLAW_RETRY_BASE_MS", "5")
+        .run(BOUND)
+        .expect_code(0);
     assert_eq!(output.stdout, "from the second\n");
     assert!(output.stderr.contains("sonnet"), "{output}");
 }

@@ -1,6 +1,8 @@
 //! A run that was killed, stopped or changed goes on: what is done is not asked again, what differs is told.
 
-use claw_kit::{Claw, Gate, Output, Reply, Request, Route, Sandbox, ScriptedProvider, replace_file, wait_until};
+use claw_kit::{
+    Claw, Gate, Output, Reply, Request, Route, Sandbox, ScriptedProvider, replace_file, wait_until,
+};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,7 +61,11 @@ fn step(agent: &str) -> String {
 fn answer(request: &Request) -> Reply {
     let agent = who(request);
     let looks = agent.starts_with("LOOK") && !request.text.contains("tool_result");
-    if looks { Reply::tool("t1", "glob_search", json!({"pattern": "*.toml"})) } else { Reply::text(format!("{agent} said")) }
+    if looks {
+        Reply::tool("t1", "glob_search", json!({"pattern": "*.toml"}))
+    } else {
+        Reply::text(format!("{agent} said"))
+    }
 }
 
 fn run(sandbox: &Sandbox, args: &[&str]) -> Claw {
@@ -107,7 +113,10 @@ fn killed_at_ten_moments_a_run_goes_on_and_gives_the_same() {
         let output = resume(&sandbox).expect_code(0);
         assert_eq!(output.stdout, undisturbed, "moment {moment}: {output}");
         for agent in agents_asked(&provider.requests()[asked..]) {
-            assert!(!done.contains(&step(&agent)), "moment {moment}: {agent} was done and asked again: {output}");
+            assert!(
+                !done.contains(&step(&agent)),
+                "moment {moment}: {agent} was done and asked again: {output}"
+            );
         }
         let more = provider.count() - 10;
         assert!(more <= 2, "moment {moment}: {more} requests more than were in flight at the kill");
@@ -145,7 +154,11 @@ fn echo() -> ScriptedProvider {
 
 fn since(provider: &ScriptedProvider, count: usize, nodes: &[&str]) -> Vec<String> {
     let asked = |request: &Arc<Request>| {
-        nodes.iter().rev().find(|node| request.text.contains(**node)).map_or("?".to_owned(), |n| (*n).to_owned())
+        nodes
+            .iter()
+            .rev()
+            .find(|node| request.text.contains(**node))
+            .map_or("?".to_owned(), |n| (*n).to_owned())
     };
     let mut asked: Vec<_> = provider.requests()[count..].iter().map(asked).collect();
     asked.sort();
@@ -269,7 +282,10 @@ fn a_torn_last_line_is_cut_off_and_said() {
     replace_file(&path, &bytes);
     let output = resume(&sandbox).expect_code(0);
     assert_eq!(provider.count(), 5, "{output}");
-    assert!(output.stderr.contains("torn") || output.stderr.contains("half"), "nothing is said of it: {output}");
+    assert!(
+        output.stderr.contains("torn") || output.stderr.contains("half"),
+        "nothing is said of it: {output}"
+    );
     let seqs: Vec<u64> = run.journal().iter().filter_map(|record| record["seq"].as_u64()).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
 }
@@ -318,7 +334,10 @@ run = "echo x >> side.txt; test -e go || sleep 7412; echo made"
     }
     sandbox.write("wf.toml", format!("{text}on_crash = \"retry\"\n"));
     assert_eq!(resume(&sandbox).expect_code(0).stdout, "made\n");
-    assert_eq!((sandbox.read("side.txt").as_str(), sandbox.read("first.txt").as_str()), ("x\nx\n", "first\n"));
+    assert_eq!(
+        (sandbox.read("side.txt").as_str(), sandbox.read("first.txt").as_str()),
+        ("x\nx\n", "first\n")
+    );
 }
 
 #[test]
@@ -340,8 +359,11 @@ fn an_agent_killed_in_a_tool_that_writes_is_told_so_and_goes_on() {
     let provider = ScriptedProvider::new([
         Route::reply(Reply::text("I will look first")).contains("interrupted").label("told"),
         Route::reply(
-            Reply::tool("t1", "bash", json!({"command": "echo x >> side.txt; sleep 7414"}))
-                .with_tool("t2", "read_file", json!({"path": "wf.toml"})),
+            Reply::tool("t1", "bash", json!({"command": "echo x >> side.txt; sleep 7414"})).with_tool(
+                "t2",
+                "read_file",
+                json!({"path": "wf.toml"}),
+            ),
         ),
     ]);
     let sandbox = Sandbox::anthropic(&provider);
@@ -354,6 +376,65 @@ fn an_agent_killed_in_a_tool_that_writes_is_told_so_and_goes_on() {
     assert_eq!((provider.count(), sandbox.read("side.txt").as_str()), (2, "x\n"), "{output}");
     let told = &provider.requests_of("told")[0];
     let last = told.messages().last().map(ToString::to_string).unwrap_or_default();
-    assert!(last.contains("state unknown"), "{last}");
+    assert!(last.contains("interrupted") && last.contains("check before you repeat it"), "{last}");
     assert!(last.contains("ASK-A"), "what only reads is read again: {last}");
+}
+
+#[test]
+fn of_a_map_exactly_the_unfinished_items_run_after_one_kill_and_after_two() {
+    let gate = Gate::closed();
+    let provider = ScriptedProvider::new([Route::reply(Reply::text("fine").gate(&gate))]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write(
+        "wf.toml",
+        "schema = 1\n[workflow]\nname = \"map\"\n[limits]\nconcurrency = 5\n[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 60, key = \"{{ item }}\" }\n",
+    );
+    let mut done = BTreeSet::new();
+    for part in [20, 15] {
+        let asked = provider.count();
+        let running = run(&sandbox, if done.is_empty() { &[] } else { &["--resume"] }).spawn();
+        gate.let_pass(part);
+        let before = done.len();
+        gate.wait_for_waiting(1, BOUND);
+        wait_until("a part of the items", BOUND, || finished(&sandbox).len() >= before + part);
+        gate.wait_for_waiting(5, BOUND);
+        running.kill9();
+        provider.wait_for_idle(BOUND);
+        for request in &provider.requests()[asked..] {
+            let again =
+                done.iter().any(|step: &String| request.text.contains(&format!("ITEM-{}-", &step[5..])));
+            assert!(!again, "an item that was done is asked again");
+        }
+        done = finished(&sandbox);
+        assert_eq!(done.len(), before + part);
+    }
+    let asked = provider.count();
+    gate.open();
+    resume(&sandbox).expect_code(0);
+    assert_eq!(provider.count() - asked, 60 - 35);
+}
+
+#[test]
+fn an_agent_goes_on_from_its_last_whole_turn() {
+    let gate = Gate::closed();
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::tool("t1", "glob_search", json!({"pattern": "*"}))).lacks("tool_result"),
+        Route::reply(Reply::tool("t2", "bash", json!({"command": "echo x >> side.txt; echo SECOND"})))
+            .lacks("SECOND"),
+        Route::reply(Reply::text("third").gate(&gate)),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write("wf.toml", "schema = 1\n[workflow]\nname = \"turns\"\n[node.a]\nprompt = \"ASK-A\"\n");
+    let running = run(&sandbox, &[]).spawn();
+    gate.wait_for_waiting(1, BOUND);
+    running.kill9();
+    gate.open();
+    provider.wait_for_idle(BOUND);
+    assert_eq!(resume(&sandbox).expect_code(0).stdout, "third\n");
+    let requests = provider.requests();
+    assert_eq!((requests.len(), sandbox.read("side.txt").as_str()), (4, "x\n"));
+    let messages = |n: usize| {
+        requests[n].body["messages"].to_string().replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
+    };
+    assert_eq!(messages(2), messages(3), "the same conversation goes on");
 }

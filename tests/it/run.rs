@@ -541,3 +541,33 @@ fn a_quota_error_pauses_the_run_and_nothing_more_is_sent() {
     start(&sandbox, &text).args(["--resume"]).run(BOUND).expect_code(0);
     assert_eq!(provider.count(), 13, "each of twelve once, the refused one twice");
 }
+
+#[test]
+fn a_provider_has_a_limit_of_its_own() {
+    let gate = Gate::closed();
+    let provider = ScriptedProvider::always(Reply::text("fine").gate(&gate));
+    let sandbox = Sandbox::anthropic(&provider);
+    let nodes = "[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 12, key = \"{{ item }}\" }\n";
+    let running =
+        start(&sandbox, &file("[limits]\nconcurrency = 12\nproviders = { anthropic = 2 }", nodes)).spawn();
+    for _ in 0..10 {
+        gate.wait_for_waiting(2, BOUND);
+        gate.let_pass(1);
+    }
+    gate.open();
+    let output = running.wait(BOUND).expect_code(0);
+    assert_eq!((provider.count(), provider.max_in_flight()), (12, 2), "{output}");
+}
+
+#[test]
+fn commands_have_a_limit_of_their_own() {
+    let sandbox = Sandbox::new();
+    let nodes = "[node.c]\nkind = \"command\"\nrun = \"echo + >> log.txt; sleep 0.03; echo - >> log.txt\"\neach = { range = 12 }\n";
+    run(&sandbox, &file("[limits]\ncommands = 2", nodes)).expect_code(0);
+    let (mut now, mut most) = (0, 0);
+    for line in sandbox.read("log.txt").lines() {
+        now += if line == "+" { 1 } else { -1 };
+        most = most.max(now);
+    }
+    assert_eq!((now, most), (0, 2));
+}

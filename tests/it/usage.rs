@@ -16,16 +16,36 @@ fn head(rest: &str) -> String {
 
 /// A file, the code and the place of what is wrong, and words that help.
 const WRONG: &[(&str, &str, &str, &[&str])] = &[
-    ("[node.a]\nprompt = \"x\"\nneeds = [\"b\"]\n[node.b]\nprompt = \"x\"\nneeds = [\"a\"]\n", "E110", "wf.toml:", &["a -> b"]),
-    ("[node.a]\nprompt = \"x\"\nneeds = [\"explor\"]\n[node.explore]\nprompt = \"x\"\n", "E111", "wf.toml:6:10", &["explore"]),
+    (
+        "[node.a]\nprompt = \"x\"\nneeds = [\"b\"]\n[node.b]\nprompt = \"x\"\nneeds = [\"a\"]\n",
+        "E110",
+        "wf.toml:",
+        &["a -> b"],
+    ),
+    (
+        "[node.a]\nprompt = \"x\"\nneeds = [\"explor\"]\n[node.explore]\nprompt = \"x\"\n",
+        "E111",
+        "wf.toml:6:10",
+        &["explore"],
+    ),
     ("[node.a]\nprmopt = \"x\"\n", "E10", "wf.toml:5:1", &["prompt"]),
     ("[node.a]\nprompt = \"x\"\nmax_turns = \"many\"\n", "E10", "wf.toml:6:13", &["max_turns"]),
     ("[node.a]\nprompt = \"x\"\ntimeout = \"5 parsecs\"\n", "E10", "wf.toml:6:11", &["timeout"]),
     ("[node.a]\nprompt = \"hello {{ inputs.\"\n", "E16", "wf.toml:5:", &[]),
     ("[node.a]\nprompt = \"hello {% if x %}\"\n", "E162", "wf.toml:5:", &[]),
     ("[node.a]\nprompt = \"hello {{ nobody }}\"\n", "E180", "wf.toml:5:", &["nobody"]),
-    ("[inputs.name]\ntype = \"string\"\n[node.a]\nprompt = \"x {{ inputs.name }}\"\n", "E120", "", &["name", "--input"]),
-    ("[node.a]\nprompt = \"{{ item }}\"\neach = { items = [\"x\", \"y\", \"x\"], key = \"{{ item }}\" }\n", "E171", "wf.toml:", &["x"]),
+    (
+        "[inputs.name]\ntype = \"string\"\n[node.a]\nprompt = \"x {{ inputs.name }}\"\n",
+        "E120",
+        "",
+        &["name", "--input"],
+    ),
+    (
+        "[node.a]\nprompt = \"{{ item }}\"\neach = { items = [\"x\", \"y\", \"x\"], key = \"{{ item }}\" }\n",
+        "E171",
+        "wf.toml:",
+        &["x"],
+    ),
     ("[node.a]\nagent = \"Explorer\"\nprompt = \"x\"\n", "E", "wf.toml:5:9", &["Explore"]),
     ("[node.a]\nprompt = \"x\"\nmodel = \"nowhere/model\"\n", "E", "wf.toml:6:", &["nowhere"]),
     ("[node.a]\nprompt_file = \"missing.md\"\n", "E", "wf.toml:5:", &["missing.md"]),
@@ -35,7 +55,12 @@ const WRONG: &[(&str, &str, &str, &[&str])] = &[
     ("[node.inputs]\nprompt = \"x\"\n", "E105", "wf.toml:4:", &["inputs"]),
     ("[node.a]\nprompt = \"x\"\nisolation = \"copy\"\n", "E107", "wf.toml:6:", &["copy", "yet"]),
     ("[node.a\nprompt = \"x\"\n", "E100", "wf.toml:4:", &[]),
-    ("[node.a]\nprompt = \"x\"\n[node.b]\nneeds = [\"a\"]\nkind = \"set\"\nvalue = \"a.deep.er\"\n[node.a.output]\ntype = \"object\"\nproperties = { shallow = { type = \"string\" } }\n", "E", "wf.toml:9:", &["deep"]),
+    (
+        "[node.a]\nprompt = \"x\"\n[node.b]\nneeds = [\"a\"]\nkind = \"set\"\nvalue = \"a.deep.er\"\n[node.a.output]\ntype = \"object\"\nproperties = { shallow = { type = \"string\" } }\n",
+        "E",
+        "wf.toml:9:",
+        &["deep"],
+    ),
 ];
 
 #[test]
@@ -49,7 +74,8 @@ fn each_kind_of_wrong_file_is_told_with_place_and_help() {
         let told = output.stderr.contains(code)
             && output.stderr.contains(place)
             && words.iter().all(|word| output.stderr.contains(word));
-        if output.code != Some(2) || !told || !output.stdout.is_empty() || output.stderr.contains("panicked") {
+        if output.code != Some(2) || !told || !output.stdout.is_empty() || output.stderr.contains("panicked")
+        {
             wrong.push(format!("wanted {code} at {place:?} with {words:?} for\n{text}\n{output}"));
         }
     }

@@ -1,6 +1,7 @@
 //! Signals that end the program, as events.
 
 use crate::error::{ExpectedError, exit};
+use claw_orchestrator::report::status::EndSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A wish to end.
@@ -17,6 +18,16 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// As a run knows it.
+    pub fn signal(self) -> EndSignal {
+        match self {
+            Self::Interrupt => EndSignal::Int,
+            Self::Terminate => EndSignal::Term,
+            Self::Hangup => EndSignal::Hup,
+            Self::Pipe => EndSignal::Pipe,
+        }
+    }
+
     /// Of the process.
     pub fn exit_code(self) -> u8 {
         match self {

@@ -18,7 +18,7 @@ mod run_folder;
 mod sandbox;
 
 pub use claw::{Claw, Output, Running, Signal};
-pub use machine::{replace_file, run_program, wait_until};
+pub use machine::{processes_with, replace_file, run_program, wait_until};
 pub use provider::{End, Ended, Gate, Reply, Request, Route, ScriptedProvider, Wire, violations_in};
 pub use pty::{Key, Pty, PtyOutput, Screen, Terminal};
 pub use run_folder::RunFolder;

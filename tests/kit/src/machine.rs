@@ -64,6 +64,15 @@ pub fn wait_until(what: &str, bound: Duration, mut holds: impl FnMut() -> bool) 
     }
 }
 
+/// How many processes of the machine have this in their command line, arguments divided by blanks.
+pub fn processes_with(line: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let holds = |path: std::path::PathBuf| {
+        std::fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).replace('\0', " ").contains(line))
+    };
+    entries.filter(|entry| holds(entry.path().join("cmdline"))).count()
+}
+
 /// Lets time pass. Only the kit's own server and its file waits may.
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);

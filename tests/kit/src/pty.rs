@@ -120,7 +120,9 @@ impl Pty {
         let pid = child.process_id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a process id");
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let writer = pair.master.take_writer().expect("a writer");
-        let parser = vt100::Parser::new(self.size.rows, self.size.cols, 0);
+        // A terminal without a size has a screen all the same.
+        let known = |size: u16, usual: u16| if size == 0 { usual } else { size };
+        let parser = vt100::Parser::new(known(self.size.rows, 24), known(self.size.cols, 80), 0);
         let seen = Arc::new(Seen {
             state: Mutex::new(SeenState { raw: Vec::new(), parser, closed: false, status: None }),
             moved: Condvar::new(),

@@ -46,6 +46,7 @@ pub(super) fn row(view: &RowView, width: usize, now: Duration) -> String {
         Doing::Working { tool: None } => {
             (spin(now), if view.turn == 0 { String::new() } else { "thinking".to_owned() })
         }
+        Doing::Writing { chars } => (spin(now), format!("writing, {chars} characters")),
         Doing::Waiting { on } => ("◌", on.clone()),
         Doing::Asking => ("?", "waits for your answer".to_owned()),
     };

@@ -30,6 +30,8 @@ pub(super) enum Doing {
     Queued { position: usize },
     /// At work, with the tool in progress.
     Working { tool: Option<(String, String)> },
+    /// The answer comes: so many characters of it are there.
+    Writing { chars: usize },
     /// It waits; the words say for what.
     Waiting { on: String },
     /// It waits for a person.

@@ -170,6 +170,11 @@ fn short(text: &str) -> &str {
     &text[..text.floor_char_boundary(60)]
 }
 
+/// A value of the wrong type: what is wanted, in words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Wanted(String);
+
 /// What an input wants, in words.
 fn wanted(kind: &str, values: &[String]) -> String {
     match kind {
@@ -185,7 +190,7 @@ fn wanted(kind: &str, values: &[String]) -> String {
 }
 
 /// The value in its type, or what is wanted.
-fn convert(kind: &str, values: &[String], given: &Given) -> Result<Json, String> {
+fn convert(kind: &str, values: &[String], given: &Given) -> Result<Json, Wanted> {
     let parsed = match (kind, given) {
         ("int", Given::Text(text)) => text.trim().parse::<i64>().ok().map(Json::from),
         ("float", Given::Text(text)) => {
@@ -204,5 +209,5 @@ fn convert(kind: &str, values: &[String], given: &Given) -> Result<Json, String>
         }
         (_, Given::Value(value)) => value.is_string().then(|| value.clone()),
     };
-    parsed.ok_or_else(|| wanted(kind, values))
+    parsed.ok_or_else(|| Wanted(wanted(kind, values)))
 }

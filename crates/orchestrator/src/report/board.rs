@@ -104,10 +104,12 @@ impl Board {
     /// Puts a step on the board. One that is there keeps its state.
     pub fn add(&self, step: &StepAddr, label: String, phase: Option<String>, order: u64) {
         let mut is_new = false;
-        self.rows.entry(step.clone()).and_modify(|row| row.label.clone_from(&label)).or_insert_with(|| {
+        let mut row = self.rows.entry(step.clone()).or_insert_with(|| {
             is_new = true;
-            Row { label, phase, order, ..Row::bare(step.clone()) }
+            Row::bare(step.clone())
         });
+        (row.label, row.phase, row.order) = (label, phase, order);
+        drop(row);
         if is_new {
             self.header().steps += 1;
         }

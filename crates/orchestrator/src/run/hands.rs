@@ -9,12 +9,11 @@ use crate::manifest;
 use crate::plan::model::{NodeIx, Plan};
 use crate::report::bus::EventBus;
 use crate::rundir::RunDir;
-use crate::scheduler::{Event, ItemsFailed, ItemsToRead, Launch, Outcome, Prepared, RunMsg, Settlement};
+use crate::scheduler::{Event, ItemsFailed, ItemsToRead, Launch, Outcome, Prepared, RunMsg, RunRef, Settlement};
 use claw_agents::services::AgentServices;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::{self, Mode, Sync};
 use claw_kernel::tasks;
-use ractor::ActorRef;
 use serde_json::Value;
 use std::io;
 use std::path::Path;
@@ -38,7 +37,7 @@ pub(crate) struct Hands {
 
 impl Hands {
     /// Starts an attempt. It reports exactly once, also when it panics.
-    pub fn start(self: &Arc<Self>, launch: Launch, token: CancelToken, run: ActorRef<RunMsg>) {
+    pub fn start(self: &Arc<Self>, launch: Launch, token: CancelToken, run: RunRef) {
         let hands = Arc::clone(self);
         let (step, attempt) = (launch.step, launch.attempt);
         let phase = self.plan.nodes[launch.node.at()].phase.clone();
@@ -61,20 +60,19 @@ impl Hands {
                 Ok(reported) => reported,
                 Err(_) => (super::agent_step::died(), oneshot::channel().0),
             };
-            // Where the run is over, nobody needs to hear of it: the journal could not be written.
-            let _ = run.cast(RunMsg::Finished { step, attempt, outcome, settle });
+            run.tell(RunMsg::Finished { step, attempt, outcome, settle });
             // Its last manifest.
             let _ = inner.await;
         });
     }
 
     /// Reads the items of a node.
-    pub fn read_items(self: &Arc<Self>, node: NodeIx, source: ItemsToRead, run: ActorRef<RunMsg>) {
+    pub fn read_items(self: &Arc<Self>, node: NodeIx, source: ItemsToRead, run: RunRef) {
         let workspace = self.options.workspace.clone();
         tasks::spawn("items", async move {
             let read = tasks::blocking("items", move || items::read(&source, &workspace)).await;
             let items = read.unwrap_or_else(|gone| Err(ItemsFailed { message: gone.to_string() }));
-            let _ = run.cast(RunMsg::Fact(Event::ItemsRead { node, items }));
+            run.tell(RunMsg::Fact(Event::ItemsRead { node, items }));
         });
     }
 

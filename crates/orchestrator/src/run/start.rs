@@ -12,10 +12,11 @@ use crate::plan::model::Plan;
 use crate::report::board::Board;
 use crate::report::bus::EventBus;
 use crate::report::event::{RunEvent, RunEventKind};
+use crate::report::status::EndSignal;
 use crate::report::{RunReport, markdown};
 use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, SecretKey, TakeFiles};
 use crate::scheduler::{
-    ActorArguments, Event, NoPast, Past, RunActor, RunFinish, RunMsg, Schedule, ScheduleContext,
+    ActorArguments, Event, NoPast, Past, RunFinish, RunMsg, RunRef, Schedule, ScheduleContext,
 };
 use claw_agents::permission::Permission;
 use claw_agents::services::AgentServices;
@@ -24,10 +25,8 @@ use claw_kernel::clock::{self, Timestamp};
 use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, FileLock, LogWriter, Mode, Sync};
 use claw_kernel::ids::RunId;
-use claw_kernel::supervise;
 use claw_providers::usage::Usage;
 use indexmap::IndexMap;
-use ractor::ActorRef;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot};
@@ -81,7 +80,7 @@ pub struct RunHandle {
     /// What the journal lost at its end, and what else is worth a word.
     pub notes: Vec<String>,
     pub(super) bus: Arc<EventBus>,
-    actor: ActorRef<RunMsg>,
+    actor: RunRef,
     done: oneshot::Receiver<Result<RunFinish, crate::journal::error::JournalError>>,
     tracker: TaskTracker,
     token: CancelToken,
@@ -93,7 +92,8 @@ pub struct RunHandle {
     lock: FileLock,
 }
 
-/// Starts a run, or goes on with one.
+/// Makes a run ready, or one that was there before. It begins when its report is asked for, so that whoever subscribes
+/// before hears all of it.
 ///
 /// # Errors
 /// Where the run is held by another process, its state cannot be read or written, or there is none to go on with.
@@ -125,8 +125,6 @@ pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) 
         tracker: tracker.clone(),
         boot_id: rundir::boot_id(),
     });
-    let kind = RunEventKind::RunStarted { workflow: plan.name.clone(), nodes: plan.nodes.len(), take };
-    bus.tell(None, None, kind);
     let (reply, done) = oneshot::channel();
     let args = ActorArguments {
         schedule,
@@ -137,7 +135,7 @@ pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) 
         spent,
         done: reply,
     };
-    let (actor, _join) = supervise::spawn_root("the scheduler", RunActor, args).await?;
+    let actor = RunRef::start(args).await?;
     let (id, folder, started) = (run.id(), run.root().to_owned(), clock::now());
     Ok(RunHandle { id, folder, take, notes, bus, actor, done, tracker, token, plan, run, started, spent, lock })
 }
@@ -256,22 +254,19 @@ impl RunHandle {
         self.bus.subscribe()
     }
 
-    /// Everything stops: within 2 s, manifests final.
-    pub fn cancel(&self) {
-        // A run that is over needs no cancel.
-        let _ = self.actor.cast(RunMsg::Fact(Event::Cancel));
-    }
-
     /// What can be said to the run while somebody waits for its report.
     pub fn orders(&self) -> RunOrders {
         RunOrders { actor: self.actor.clone(), token: self.token.clone() }
     }
 
-    /// Waits for the end, writes `report.md`, lets the run go.
+    /// Begins; waits for the end; writes `report.md`; lets the run go.
     ///
     /// # Errors
     /// Where the journal could not be written, or the scheduler died.
     pub async fn report(mut self) -> Result<RunReport, RunError> {
+        let (workflow, nodes) = (self.plan.name.clone(), self.plan.nodes.len());
+        self.bus.tell(None, None, RunEventKind::RunStarted { workflow, nodes, take: self.take });
+        self.actor.tell(RunMsg::Fact(Event::Begin));
         let finish = (&mut self.done).await;
         self.tracker.close();
         if !matches!(finish, Ok(Ok(_))) {
@@ -292,14 +287,14 @@ impl RunHandle {
 /// Orders for a run.
 #[derive(Clone)]
 pub struct RunOrders {
-    actor: ActorRef<RunMsg>,
+    actor: RunRef,
     token: CancelToken,
 }
 
 impl RunOrders {
-    /// See `RunHandle::cancel`.
-    pub fn cancel(&self) {
-        let _ = self.actor.cast(RunMsg::Fact(Event::Cancel));
+    /// Everything stops: within 2 s, manifests final. `signal`: what ended it, where it was one.
+    pub fn cancel(&self, signal: Option<EndSignal>) {
+        self.actor.tell(RunMsg::Fact(Event::Cancel { signal }));
     }
 
     /// The token of all steps: for those who end with them.

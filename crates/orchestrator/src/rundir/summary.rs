@@ -176,7 +176,12 @@ impl RunDetail {
         let summary = RunSummary::of(run, file);
         let at_work = summary.status == RunStatus::Running;
         let steps =
-            history.steps().map(|(step, past)| StepSummary::of(&summary.run, step, past, at_work)).collect();
+            history
+                .steps()
+                // A fan-out stands for its items.
+                .filter(|(_, past)| past.expanded.is_none() || past.last_end.is_some())
+                .map(|(step, past)| StepSummary::of(&summary.run, step, past, at_work))
+                .collect();
         Ok(Self {
             takes: history.takes(),
             steps,

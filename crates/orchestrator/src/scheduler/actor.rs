@@ -14,6 +14,7 @@ use crate::report::event::RunEventKind;
 use crate::run::hands::Hands;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::supervise::{self, SpawnFailed};
 use claw_kernel::tasks;
 use claw_providers::usage::Usage;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -41,6 +42,23 @@ pub(crate) enum RunMsg {
     JournalFailed(JournalError),
 }
 
+/// What can be said to the actor. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct RunRef(ActorRef<RunMsg>);
+
+impl RunRef {
+    /// Starts the actor. It begins at `Event::Begin`: whoever wants to hear all of it listens before.
+    pub async fn start(args: ActorArguments) -> Result<Self, SpawnFailed> {
+        let (actor, _join) = supervise::spawn_root("the scheduler", RunActor, args).await?;
+        Ok(Self(actor))
+    }
+
+    /// Says something. A run that is over does not hear it: nothing is left to be done then.
+    pub fn tell(&self, message: RunMsg) {
+        let _ = self.0.cast(message);
+    }
+}
+
 /// What a run comes to.
 pub(crate) struct RunFinish {
     pub end: RunEnd,
@@ -60,7 +78,7 @@ pub(crate) struct ActorArguments {
     pub done: oneshot::Sender<Result<RunFinish, JournalError>>,
 }
 
-pub(crate) struct RunState {
+struct RunState {
     args: ActorArguments,
     done: Option<oneshot::Sender<Result<RunFinish, JournalError>>>,
     running: HashMap<StepIx, CancelToken>,
@@ -72,7 +90,7 @@ pub(crate) struct RunState {
 }
 
 /// The actor of one run.
-pub(crate) struct RunActor;
+struct RunActor;
 
 impl Actor for RunActor {
     type Msg = RunMsg;
@@ -81,12 +99,11 @@ impl Actor for RunActor {
 
     async fn pre_start(
         &self,
-        me: ActorRef<RunMsg>,
+        _me: ActorRef<RunMsg>,
         mut args: ActorArguments,
     ) -> Result<RunState, ActorProcessingErr> {
         let (unused, _) = oneshot::channel();
         let done = Some(std::mem::replace(&mut args.done, unused));
-        me.cast(RunMsg::Fact(Event::Begin))?;
         Ok(RunState {
             args,
             done,
@@ -187,9 +204,9 @@ impl RunState {
                 Command::Start(launch) => {
                     let token = self.args.token.child_token();
                     self.running.insert(launch.step, token.clone());
-                    self.args.hands.start(*launch, token, me.clone());
+                    self.args.hands.start(*launch, token, RunRef(me.clone()));
                 }
-                Command::ReadItems { node, source } => self.args.hands.read_items(node, source, me.clone()),
+                Command::ReadItems { node, source } => self.args.hands.read_items(node, source, RunRef(me.clone())),
                 Command::WakeAfter { step, attempt, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::Woke { step, attempt }));
                 }

@@ -10,6 +10,7 @@ use crate::expr::{Binding, InputView, NodeView, RunView, Scope, ScopeData};
 use crate::journal::record::Entry;
 use crate::plan::model::{Node, NodeIx, Plan, Work};
 use crate::report::event::{RunEventKind, StepState};
+use crate::report::status::EndSignal;
 use claw_kernel::clock::Timestamp;
 use indexmap::IndexMap;
 use std::cmp::Reverse;
@@ -35,7 +36,7 @@ pub(super) enum Going {
     /// It does.
     On,
     /// Nothing new starts: somebody stopped it.
-    Cancelling,
+    Cancelling { signal: Option<EndSignal> },
     /// Nothing new starts: it waits for time or a person.
     Pausing { reason: String, until: Option<Timestamp> },
     /// Nothing new starts: a limit is reached.
@@ -96,7 +97,7 @@ impl Schedule {
             Event::ItemsRead { node, items } => self.items_read(node, items),
             Event::Finished { step, attempt, outcome } => self.finished(step, attempt, outcome),
             Event::Woke { step, attempt } => self.woke(step, attempt),
-            Event::Cancel => self.cancel(),
+            Event::Cancel { signal } => self.cancel(signal),
         }
         self.drive();
         std::mem::take(&mut self.orders)
@@ -139,13 +140,13 @@ impl Schedule {
         }
     }
 
-    fn cancel(&mut self) {
+    fn cancel(&mut self, signal: Option<EndSignal>) {
         match self.going {
             Going::On | Going::Pausing { .. } | Going::Stopping { .. } => {
-                self.going = Going::Cancelling;
+                self.going = Going::Cancelling { signal };
                 self.stop_running();
             }
-            Going::Cancelling | Going::Over => {}
+            Going::Cancelling { .. } | Going::Over => {}
         }
     }
 

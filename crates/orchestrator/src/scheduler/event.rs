@@ -4,6 +4,7 @@ use crate::addr::StepAddr;
 use crate::journal::record::{EndState, Entry, OutputRef, RunStatus};
 use crate::plan::model::NodeIx;
 use crate::report::event::RunEventKind;
+use crate::report::status::EndSignal;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::clock::Timestamp;
 use claw_kernel::digest::Digest;
@@ -54,7 +55,10 @@ pub enum Event {
         attempt: u32,
     },
     /// Somebody wants the run to stop.
-    Cancel,
+    Cancel {
+        /// The signal that said so.
+        signal: Option<EndSignal>,
+    },
 }
 
 /// Items could not be read.

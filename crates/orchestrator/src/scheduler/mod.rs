@@ -16,7 +16,7 @@ mod trees;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use actor::{ActorArguments, RunActor, RunFinish, RunMsg, Settlement};
+pub(crate) use actor::{ActorArguments, RunFinish, RunMsg, RunRef, Settlement};
 pub use core::{Schedule, ScheduleContext};
 pub use event::{
     Command, Event, Failure, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent,

@@ -64,7 +64,8 @@ impl Schedule {
                 facts.stopped = true;
                 Some(reason.clone())
             }
-            Going::Cancelling => {
+            Going::Cancelling { signal } => {
+                facts.signal = *signal;
                 facts.cancelled = true;
                 None
             }

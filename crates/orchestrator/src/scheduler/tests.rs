@@ -396,7 +396,7 @@ fn only_an_optional_failure_makes_the_run_partial() {
 #[test]
 fn cancel_stops_what_runs_and_starts_nothing() {
     let mut play = Play::new(vec![agent("a", &[]), agent("b", &[]), agent("c", &[0])], 1);
-    play.hear(Event::Cancel);
+    play.hear(Event::Cancel { signal: None });
     assert_eq!(play.stopped.len(), 1);
     assert!(play.end.is_none());
     play.finish("a", OutcomeEnd::Cancelled);

@@ -111,16 +111,18 @@ async fn serve(
         Reply::KeepAlive(body, ping) => {
             socket.write_all(STREAM).await?;
             socket.write_all(&body).await?;
+            let mut pace = tokio::time::interval(Duration::from_millis(10));
             loop {
-                tokio::time::sleep(Duration::from_millis(10)).await; // The pace of the wire is what is tested.
+                pace.tick().await;
                 socket.write_all(ping).await?;
             }
         }
         Reply::SlowStart(count, body) => {
             socket.write_all(STREAM).await?;
+            let mut pace = tokio::time::interval(Duration::from_millis(10));
             for _ in 0..count {
                 socket.write_all(b": processing\n\n").await?;
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                pace.tick().await;
             }
             socket.write_all(&body).await?;
             socket.shutdown().await

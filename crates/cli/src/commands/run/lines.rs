@@ -8,24 +8,11 @@ use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Writes events until the run has ended; `first` before all others, unless it is among them.
-pub(super) fn write(
-    out: Arc<Stdout>,
-    first: RunEvent,
-    mut events: Receiver<RunEvent>,
-    partial: bool,
-) -> TaskHandle<()> {
+/// Writes events until the run has ended.
+pub(super) fn write(out: Arc<Stdout>, mut events: Receiver<RunEvent>, partial: bool) -> TaskHandle<()> {
     tasks::spawn("stream-json", async move {
-        let mut first = Some(first);
         loop {
-            let event = events.recv().await;
-            if let Some(first) = first.take()
-                && !matches!(&event, Ok(event) if event.seq == first.seq)
-                && out.line(json::line(&first).unwrap_or_default()).await.is_err()
-            {
-                return;
-            }
-            let line = match event {
+            let line = match events.recv().await {
                 Ok(RunEvent { kind: RunEventKind::AgentText(_), .. }) if !partial => continue,
                 Ok(event) => {
                     let ended = matches!(event.kind, RunEventKind::RunEnded { .. });

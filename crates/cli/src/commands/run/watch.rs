@@ -52,8 +52,6 @@ pub(super) struct Watch {
     reader: BoardReader,
     plain: PlainLines,
     began: Option<Timestamp>,
-    /// The start of the run, told before anybody could listen.
-    first: Option<RunEvent>,
     out: Option<Arc<Stdout>>,
     partial: bool,
     ending: Option<Ending>,
@@ -76,7 +74,6 @@ impl Watch {
             reader: BoardReader::new(danger),
             plain: PlainLines::default(),
             began: None,
-            first: None,
             out: (flags.output_format == Format::StreamJson).then(|| Arc::new(Stdout::start())),
             partial: flags.include_partial_messages,
             ending: None,
@@ -89,10 +86,7 @@ impl Watch {
     pub(super) async fn run(mut self, handle: RunHandle, signals: &mut Signals) -> Watched {
         let mut events = handle.subscribe();
         let board = Arc::clone(handle.board());
-        let first = started(&handle, &board);
-        let writer =
-            self.out.clone().map(|out| lines::write(out, first.clone(), handle.subscribe(), self.partial));
-        self.first = Some(first);
+        let writer = self.out.clone().map(|out| lines::write(out, handle.subscribe(), self.partial));
         let orders = handle.orders();
         let never = CancelToken::new();
         let gone = self.out.as_ref().map_or(&never, |out| out.gone()).clone();
@@ -144,7 +138,7 @@ impl Watch {
         if why != Ending::Pipe {
             self.screen.line("stopping; once more ends it at once");
         }
-        orders.cancel();
+        orders.cancel(Some(why.signal()));
     }
 
     fn ask(&mut self, question: Question) {
@@ -192,9 +186,6 @@ impl Watch {
     }
 
     fn show(&mut self, event: &RunEvent, board: &Board) {
-        if let Some(first) = self.first.take().filter(|first| first.seq != event.seq) {
-            self.show(&first, board);
-        }
         let began = *self.began.get_or_insert(event.at);
         let line = self.plain.line(event);
         if !self.screen.has_bars() {
@@ -227,12 +218,6 @@ impl Watch {
             ) => {}
         }
     }
-}
-
-fn started(handle: &RunHandle, board: &Board) -> RunEvent {
-    let head = board.head();
-    let kind = RunEventKind::RunStarted { workflow: head.workflow, nodes: head.nodes, take: handle.take };
-    RunEvent { run: handle.id, seq: 1, at: head.started, step: None, attempt: None, kind }
 }
 
 /// Kills what runs; the future is done when there is no more time.

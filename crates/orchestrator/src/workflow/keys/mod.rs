@@ -3,6 +3,7 @@
 //! Reading, near names, the schema for editors and the reference page all come from here.
 
 mod agent;
+mod by_kind;
 mod command;
 mod each;
 mod gate;
@@ -14,30 +15,7 @@ mod table;
 mod top;
 mod workflow;
 
+pub use by_kind::{kinds_with, of, own};
 pub use node::common;
 pub use table::{Key, NodeKind, State, Ty};
 pub use top::{TOP, agents_table, inputs_table};
-
-/// The keys that only nodes of this kind have.
-pub fn own(kind: NodeKind) -> &'static [Key] {
-    match kind {
-        NodeKind::Agent => agent::KEYS,
-        NodeKind::Command => command::KEYS,
-        NodeKind::Group => group::KEYS,
-        NodeKind::Gate => gate::KEYS,
-        NodeKind::Merge => merge::KEYS,
-        NodeKind::Set => set::KEYS,
-        NodeKind::Workflow => workflow::KEYS,
-    }
-}
-
-/// All keys of a node of this kind: its own, those of an agent for a merge by one, then the common ones.
-pub fn of(kind: NodeKind) -> impl Iterator<Item = &'static Key> {
-    let lent: &[Key] = if kind == NodeKind::Merge { agent::KEYS } else { &[] };
-    own(kind).iter().chain(lent).chain(common().iter())
-}
-
-/// The kinds that have a key of this name.
-pub fn kinds_with(name: &str) -> impl Iterator<Item = NodeKind> {
-    NodeKind::ALL.into_iter().filter(move |kind| own(*kind).iter().any(|key| key.name == name))
-}
