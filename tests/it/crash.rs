@@ -2,8 +2,9 @@
 //!
 //! `CLAW_CRASH_POINTS` says how many points; few by default, hundreds by night.
 
-use claw_kit::{Claw, Reply, Route, RunFolder, Sandbox, ScriptedProvider, wait_until};
+use claw_kit::{Claw, Reply, Route, RunFolder, Sandbox, ScriptedProvider, run_program, wait_until};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 const CLAW: &str = env!("CARGO_BIN_EXE_claw");
@@ -115,5 +116,40 @@ fn check(sandbox: &Sandbox, was_done: &BTreeSet<String>, had: &BTreeMap<String, 
         if was_done.contains(&step) {
             assert_eq!(Some(&times), had.get(&step), "killed at line {line}: {step} was done and ran again");
         }
+    }
+}
+
+/// A take that dies at the `when`th call of one kind in one of its threads. Says whether it died.
+fn kill_at_call(sandbox: &Sandbox, call: &str, when: usize) -> bool {
+    let inject = format!("inject={call}:signal=KILL:when={when}");
+    let args = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=none", "-e", &inject, CLAW, "run", "wf.toml"];
+    let resumes: &[&str] = if sandbox.runs().is_empty() { &[] } else { &["--resume"] };
+    let output = Claw::new("strace", sandbox).args(args).args(resumes).run(BOUND);
+    output.signal == Some(9) || output.code == Some(137)
+}
+
+#[test]
+fn killed_at_exact_system_calls_it_goes_on_as_well() {
+    if run_program(Path::new("/"), "strace", &["-V"]).is_none() {
+        return;
+    }
+    let points: usize = std::env::var("CLAW_CRASH_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
+    let (_provider, sandbox) = house();
+    let undisturbed = claw(&sandbox, false).run(BOUND).expect_code(0).stdout;
+    let calls = ["fdatasync", "rename,renameat,renameat2", "write", "openat", "fsync", "close"];
+    for point in 0..points {
+        let (_provider, sandbox) = house();
+        let (call, when) = (calls[point % calls.len()], 1 + point * 7 / calls.len());
+        let what = format!("{call} number {when}");
+        let died = kill_at_call(&sandbox, call, when);
+        let run = sandbox.runs().pop();
+        let (was_done, had) = (run.as_ref().map(done).unwrap_or_default(), effects(&sandbox));
+        assert!(died || was_done.len() == 13, "{what}: it neither died nor came to its end");
+        let output =
+            claw(&sandbox, run.is_some_and(|run| run.path().join("journal.jsonl").exists())).run(BOUND);
+        let output = if output.code == Some(0) { output } else { panic!("{what}: {output}") };
+        assert_eq!(output.stdout, undisturbed, "{what}");
+        check(&sandbox, &was_done, &had, when);
+        assert_eq!(effects(&sandbox).len(), 4, "{what}");
     }
 }

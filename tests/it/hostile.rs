@@ -168,7 +168,9 @@ fn when_claw_itself_is_killed_its_commands_die_too() {
         processes_with("sleep 7491") > 0 && processes_with("sleep 7492") > 0
     });
     running.kill9();
-    wait_until("their end", Duration::from_secs(3), || processes_with("sleep 749") == 0);
+    wait_until("their end", Duration::from_secs(3), || {
+        processes_with("sleep 7491") + processes_with("sleep 7492") == 0
+    });
 }
 
 #[test]

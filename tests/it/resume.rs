@@ -319,7 +319,7 @@ run = "echo first >> first.txt"
 [node.effect]
 kind = "command"
 needs = ["first"]
-run = "echo x >> side.txt; test -e go || sleep 7412; echo made"
+run = "echo x >> side.txt; test -e go || exec sleep 7412; echo made"
 "#;
     sandbox.write("wf.toml", text);
     let running = run(&sandbox, &[]).spawn();
@@ -343,7 +343,7 @@ run = "echo x >> side.txt; test -e go || sleep 7412; echo made"
 #[test]
 fn a_step_in_doubt_may_be_skipped() {
     let sandbox = Sandbox::new();
-    let text = "schema = 1\n[workflow]\nname = \"doubt\"\n[node.effect]\nkind = \"command\"\non_crash = \"skip\"\nrun = \"echo x >> side.txt; sleep 7413\"\n";
+    let text = "schema = 1\n[workflow]\nname = \"doubt\"\n[node.effect]\nkind = \"command\"\non_crash = \"skip\"\nrun = \"echo x >> side.txt; exec sleep 7413\"\n";
     sandbox.write("wf.toml", text);
     let running = run(&sandbox, &[]).spawn();
     wait_until("the effect", BOUND, || sandbox.has("side.txt"));
@@ -356,16 +356,14 @@ fn a_step_in_doubt_may_be_skipped() {
 
 #[test]
 fn an_agent_killed_in_a_tool_that_writes_is_told_so_and_goes_on() {
-    let provider = ScriptedProvider::new([
-        Route::reply(Reply::text("I will look first")).contains("interrupted").label("told"),
-        Route::reply(
-            Reply::tool("t1", "bash", json!({"command": "echo x >> side.txt; sleep 7414"})).with_tool(
-                "t2",
-                "read_file",
-                json!({"path": "wf.toml"}),
+    let provider =
+        ScriptedProvider::new([
+            Route::reply(Reply::text("I will look first")).contains("interrupted").label("told"),
+            Route::reply(
+                Reply::tool("t1", "bash", json!({"command": "echo x >> side.txt; exec sleep 7414"}))
+                    .with_tool("t2", "read_file", json!({"path": "wf.toml"})),
             ),
-        ),
-    ]);
+        ]);
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("wf.toml", "schema = 1\n[workflow]\nname = \"one\"\n[node.a]\nprompt = \"ASK-A\"\n");
     let running = run(&sandbox, &[]).spawn();

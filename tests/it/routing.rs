@@ -65,9 +65,7 @@ fn keys_stand_in_the_header_of_their_service_only() {
 #[test]
 fn an_empty_variable_counts_as_unset() {
     let provider = ScriptedProvider::always(Reply::text("ok"));
-    let sandbox = Sandbox::openai(&provider)
-        .env("ANTHROPIC_API_KEY", "")
-        .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
+    let sandbox = Sandbox::openai(&provider).env("ANTHROPIC_API_KEY", "").env("ANTHROPIC_AUTH_TOKEN", "");
     ask(&sandbox, &[]).expect_code(0);
     assert_eq!(provider.last_request().path, "/v1/chat/completions");
 }

@@ -205,16 +205,19 @@ impl History {
         self.steps.get(step)?.attempts.last()
     }
 
-    /// The last attempt of an agent for this content, where the step has not succeeded since: the next attempt goes on
-    /// from its transcript, which tells what is whole in it.
-    pub fn to_go_on(&self, step: &StepAddr, key: &Digest) -> Option<&Attempt> {
+    /// Attempts of an agent for this content, the newest first, where the step has not succeeded since: the next attempt
+    /// goes on from the transcript of the first that has one.
+    pub fn to_go_on<'a>(&'a self, step: &StepAddr, key: &Digest) -> impl Iterator<Item = &'a Attempt> + use<'a> {
         let succeeded = |attempt: &&Attempt| {
             attempt.ended.as_ref().is_some_and(|(_, ended)| ended.state == EndState::Succeeded)
         };
-        let attempts = self.steps.get(step)?.attempts.iter().rev();
+        let key = *key;
+        let attempts = self.steps.get(step).map(|history| history.attempts.as_slice()).unwrap_or_default();
         attempts
-            .take_while(|attempt| !succeeded(attempt))
-            .find(|attempt| attempt.key == *key && attempt.agent.is_some())
+            .iter()
+            .rev()
+            .take_while(move |attempt| !succeeded(attempt))
+            .filter(move |attempt| attempt.key == key && attempt.agent.is_some())
     }
 
     /// A step whose effect is done but whose end was not written: it is never run again.

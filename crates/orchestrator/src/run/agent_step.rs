@@ -21,7 +21,9 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 /// Bytes of one attached file.
 const MOST_ATTACHED: usize = 256 * 1024;
@@ -170,7 +172,9 @@ async fn converse(
     request: AgentRequest,
     token: CancelToken,
 ) -> Result<AgentEnded, Failure> {
-    let sink = Arc::new(Sink { hands: Arc::clone(hands), addr: launch.addr.clone(), attempt: launch.attempt });
+    let (waits, waiting) = watch::channel(false);
+    let sink =
+        Arc::new(Sink { hands: Arc::clone(hands), addr: launch.addr.clone(), attempt: launch.attempt, waits });
     let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
     let orders = agent.orders();
     let mut timed_out = false;
@@ -178,7 +182,7 @@ async fn converse(
     tokio::pin!(outcome);
     let outcome = tokio::select! {
         outcome = &mut outcome => outcome,
-        () = tokio::time::sleep(node.timeout) => {
+        () = worked(node.timeout, waiting) => {
             timed_out = true;
             orders.cancel_because(format!("the step's time limit of {} s was reached", node.timeout.as_secs()));
             outcome.await
@@ -191,6 +195,30 @@ async fn converse(
         end_of(&outcome, node, launch, hands)
     };
     Ok(AgentEnded { agent: Some(outcome), end })
+}
+
+/// Done after so much time of work: waiting for a provider or for a person does not count.
+async fn worked(limit: Duration, mut waiting: watch::Receiver<bool>) {
+    let mut left = limit;
+    loop {
+        if *waiting.borrow_and_update() {
+            if waiting.changed().await.is_err() {
+                // The conversation is over; its outcome is on its way.
+                return std::future::pending().await;
+            }
+            continue;
+        }
+        let began = Instant::now();
+        tokio::select! {
+            () = tokio::time::sleep(left) => return,
+            changed = waiting.changed() => {
+                if changed.is_err() {
+                    return std::future::pending().await;
+                }
+                left = left.saturating_sub(began.elapsed());
+            }
+        }
+    }
 }
 
 fn end_of(outcome: &AgentOutcome, node: &Node, launch: &Launch, hands: &Hands) -> OutcomeEnd {
@@ -268,14 +296,34 @@ struct Sink {
     hands: Arc<Hands>,
     addr: StepAddr,
     attempt: u32,
+    /// Whether the step waits: its clock stands still.
+    waits: watch::Sender<bool>,
 }
 
 impl Sink {
+    fn set_waiting(&self, waits: bool) {
+        self.waits.send_if_modified(|now| std::mem::replace(now, waits) != waits);
+    }
+
     fn tell(&self, kind: RunEventKind) {
         self.hands.bus.tell(Some(self.addr.clone()), Some(self.attempt), kind);
     }
 
     async fn hear(&self, event: AgentEvent) {
+        match &event {
+            AgentEvent::Waiting { .. } | AgentEvent::Asking { .. } => self.set_waiting(true),
+            AgentEvent::TurnStarted { .. }
+            | AgentEvent::Alive
+            | AgentEvent::Text(_)
+            | AgentEvent::Thinking(_)
+            | AgentEvent::Answered { .. }
+            | AgentEvent::ToolStarted { .. }
+            | AgentEvent::ToolEnded { .. } => self.set_waiting(false),
+            AgentEvent::Withdrawn
+            | AgentEvent::FellBack { .. }
+            | AgentEvent::TurnKept { .. }
+            | AgentEvent::Note(_) => {}
+        }
         match event {
             AgentEvent::TurnStarted { turn, model } => {
                 self.tell(RunEventKind::StepState(StepState::Running));

@@ -4,6 +4,7 @@ use super::agent_step::Report;
 use super::hands::Hands;
 use super::picture::Picture;
 use crate::plan::model::{CommandOutput, CommandWork, Node, Work};
+use crate::scheduler::schema;
 use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedCommand, PreparedLine};
 use claw_agents::outcome::FailureClass;
 use claw_agents::permission::{Permission, Reach};
@@ -12,13 +13,13 @@ use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, Mode, Sync};
 use claw_tools::process::{self, End, Finished, Job};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Bytes of each stream that are kept: above it the output is no longer whole, and that is said.
 const KEEP: usize = 8 << 20;
-/// Characters of a stream in an error message.
+/// Bytes of a stream in an error message.
 const IN_MESSAGE: usize = 600;
 
 /// Runs it to its end and reports.
@@ -38,7 +39,8 @@ pub(super) async fn run(
             keep_streams(hands, launch, &finished);
             end_of(&finished, work, node, hands, launch)
         }
-        Err(failure) => OutcomeEnd::Failed(failure),
+        Err(NotRun::Cancelled) => OutcomeEnd::Cancelled,
+        Err(NotRun::Failed(failure)) => OutcomeEnd::Failed(failure),
     };
     let end = super::artifacts::check(hands, launch, end, &mut picture).await;
     picture.ended(None, &end);
@@ -57,13 +59,20 @@ async fn execute(
     work: &CommandWork,
     node: &Node,
     token: &CancelToken,
-) -> Result<Finished, Failure> {
-    let broken = |text: String| Failure::new(FailureClass::Tool, text);
+) -> Result<Finished, NotRun> {
+    let broken = |text: String| NotRun::Failed(Failure::new(FailureClass::Tool, text));
     let options = &hands.options;
     let permission = work.permission.map_or(options.permission, |own| options.permission.intersect(own));
     let policy = hands.agents.sandboxes.policy(permission.reach, &options.workspace, &hands.agents.protected);
     allowed(permission, policy.status().is_walled())?;
     let folder = options.workspace.join(command.cwd.as_deref().unwrap_or("."));
+    let inside = |folder: &Path| {
+        let real = folder.canonicalize()?;
+        Ok::<_, std::io::Error>(real.starts_with(options.workspace.canonicalize()?))
+    };
+    if !inside(&folder).unwrap_or(false) {
+        return Err(broken(format!("cwd {} is not a folder below the workspace", folder.display())));
+    }
     if !folder.is_dir() {
         return Err(broken(format!("cwd {} is not a folder", folder.display())));
     }
@@ -87,9 +96,23 @@ async fn execute(
     job.time = Some(node.timeout);
     job.keep = KEEP;
     process::run(job, token).await.map_err(|error| match error {
-        claw_tools::error::ToolError::Cancelled => Failure::new(FailureClass::Cancelled, "cancelled"),
+        claw_tools::error::ToolError::Cancelled => NotRun::Cancelled,
         other => broken(other.to_string()),
     })
+}
+
+/// A command of which no end is known.
+enum NotRun {
+    /// Before it could start.
+    Cancelled,
+    /// It could not be run.
+    Failed(Failure),
+}
+
+impl From<Failure> for NotRun {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 /// In read-only a command runs only behind a wall that holds its writes.
@@ -114,8 +137,12 @@ fn keep_streams(hands: &Hands, launch: &Launch, finished: &Finished) {
         if kept.total() == 0 {
             continue;
         }
-        let bytes = hands.agents.redactor.apply(&String::from_utf8_lossy(&kept.bytes())).into_owned();
-        if let Err(error) = durable::replace(&path, bytes.as_bytes(), Mode::Private, Sync::No) {
+        // Text leaves its secrets behind; other bytes are kept as they are.
+        let bytes = match String::from_utf8(kept.bytes()) {
+            Ok(text) => hands.agents.redactor.apply(&text).into_owned().into_bytes(),
+            Err(other) => other.into_bytes(),
+        };
+        if let Err(error) = durable::replace(&path, &bytes, Mode::Private, Sync::No) {
             hands.bus.note(Some(&launch.addr), format!("cannot write {}: {error}", path.display()));
         }
     }
@@ -130,12 +157,18 @@ fn end_of(finished: &Finished, work: &CommandWork, node: &Node, hands: &Hands, l
             let text = format!("timed out after {} s (the step's `timeout`)", node.timeout.as_secs());
             fail(FailureClass::Timeout, text)
         }
-        End::Signalled(signal) => fail(FailureClass::Exit, format!("ended by signal {signal}{}", tail(finished))),
+        End::Signalled(signal) => {
+            fail(FailureClass::Exit, format!("ended by signal {signal}{}", tail(finished, hands)))
+        }
         End::Exited(code) if !work.ok_exit.contains(&code) => {
-            fail(FailureClass::Exit, format!("exit code {code}{}", tail(finished)))
+            fail(FailureClass::Exit, format!("exit code {code}{}", tail(finished, hands)))
         }
         End::Exited(_) => match parse(finished, work.parse) {
             Ok(value) => {
+                if let Err(error) = schema::check(&node.output, &value) {
+                    let text = hands.agents.redactor.apply(&error.to_string()).into_owned();
+                    return fail(FailureClass::Schema, text);
+                }
                 let file: PathBuf = hands.run.stdout(&launch.addr, launch.attempt);
                 let file = (finished.out.total() > 0).then_some(file);
                 let value = Arc::new(redacted(hands, value));
@@ -152,16 +185,26 @@ fn redacted(hands: &Hands, value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(hands.agents.redactor.apply(&text).into_owned()),
         Value::Array(items) => items.into_iter().map(|item| redacted(hands, item)).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, item)| (key, redacted(hands, item))).collect(),
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, item)| (hands.agents.redactor.apply(&key).into_owned(), redacted(hands, item)))
+            .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 
-fn tail(finished: &Finished) -> String {
+/// The end of what it said. Secrets leave before it is cut, so that none slips through in part.
+fn tail(finished: &Finished, hands: &Hands) -> String {
     let said = [&finished.err, &finished.out].into_iter().find(|kept| kept.total() > 0);
-    let text = said.map(|kept| kept.text(IN_MESSAGE)).unwrap_or_default();
-    let text = text.trim();
-    if text.is_empty() { String::new() } else { format!(": {text}") }
+    let bytes = said.map(claw_tools::process::Kept::bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let clean = hands.agents.redactor.apply(text.trim());
+    if clean.is_empty() {
+        return String::new();
+    }
+    let cut = clean.ceil_char_boundary(clean.len().saturating_sub(IN_MESSAGE));
+    let sign = if cut > 0 { "… " } else { "" };
+    format!(": {sign}{}", &clean[cut..])
 }
 
 /// An output that is not what the file says.

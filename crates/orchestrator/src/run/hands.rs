@@ -16,7 +16,7 @@ use claw_kernel::durable::{self, Mode, Sync};
 use claw_kernel::tasks;
 use serde_json::Value;
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
@@ -101,6 +101,11 @@ impl Hands {
     }
 
     fn write_below(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        // Names only: what climbs or starts at the root is not looked at any further.
+        let is_below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !is_below {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a path below the workspace"));
+        }
         let workspace = self.options.workspace.canonicalize()?;
         let policy = self.agents.sandboxes.policy(self.options.permission.reach, &workspace, &self.agents.protected);
         let wanted = workspace.join(path);

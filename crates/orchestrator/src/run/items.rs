@@ -5,7 +5,7 @@ use globset::{GlobSet, GlobSetBuilder};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A list that is longer is a mistake.
 const MOST_ITEMS: usize = 1_000_000;
@@ -17,11 +17,11 @@ pub(super) fn read(source: &ItemsToRead, workspace: &Path) -> Result<Vec<Value>,
     match source {
         ItemsToRead::Glob { include, exclude } => matching(include, exclude, workspace),
         ItemsToRead::Lines(path) => {
-            let text = read_text(&workspace.join(path))?;
+            let text = read_text(&below(workspace, path)?)?;
             Ok(text.lines().map(Value::from).collect())
         }
         ItemsToRead::Jsonl(path) => {
-            let path = workspace.join(path);
+            let path = below(workspace, path)?;
             let text = read_text(&path)?;
             let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
             lines
@@ -36,6 +36,17 @@ pub(super) fn read(source: &ItemsToRead, workspace: &Path) -> Result<Vec<Value>,
 
 fn failed(message: String) -> ItemsFailed {
     ItemsFailed { message }
+}
+
+/// What an agent reads is asked for elsewhere; here only the workspace is open.
+fn below(workspace: &Path, path: &str) -> Result<PathBuf, ItemsFailed> {
+    let error = |error: std::io::Error| failed(format!("{path}: {error}"));
+    let real = workspace.join(path).canonicalize().map_err(error)?;
+    if real.starts_with(workspace.canonicalize().map_err(error)?) {
+        Ok(real)
+    } else {
+        Err(failed(format!("{path}: not a file below the workspace")))
+    }
 }
 
 fn read_text(path: &Path) -> Result<String, ItemsFailed> {

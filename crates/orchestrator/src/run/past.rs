@@ -6,8 +6,10 @@ use crate::journal::record::EndState;
 use crate::manifest;
 use crate::plan::model::Plan;
 use crate::rundir::{KeptPlan, RunDir};
-use crate::scheduler::{Past, PastSuccess};
+use crate::scheduler::{Earlier, Past, PastSuccess};
+use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
+use claw_providers::usage::Usage;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -57,7 +59,8 @@ impl RunPast {
                 .find(|path| path.exists())
         });
         let agent = attempt.and_then(|attempt| attempt.agent.clone());
-        Some(PastSuccess { value, file, agent, attempt: number })
+        let usage = step.usage.unwrap_or(Usage::NOTHING);
+        Some(PastSuccess { value, file, agent, attempt: number, usage })
     }
 }
 
@@ -81,14 +84,29 @@ impl Past for RunPast {
         self.history.attempts(addr)
     }
 
-    fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<u32> {
-        self.history.to_go_on(addr, key).map(|attempt| attempt.number)
+    /// The newest whose transcript is there: a kill may have come before it was begun.
+    fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<Earlier> {
+        let found = self
+            .history
+            .to_go_on(addr, key)
+            .find(|attempt| self.run.transcript(addr, attempt.number).metadata().is_ok_and(|meta| meta.len() > 0))?;
+        let refused = |class| matches!(class, FailureClass::Schema | FailureClass::Artifact);
+        let fault = found.ended.as_ref().and_then(|(_, ended)| {
+            if ended.class.is_some_and(refused) { ended.error.clone() } else { None }
+        });
+        Some(Earlier { attempt: found.number, fault })
     }
 
     fn in_doubt(&self, addr: &StepAddr) -> bool {
         // One whose effect is done and whose end is lost gave an output that nobody has.
-        let done = self.history.last_attempt(addr).is_some_and(|last| last.done.is_some() && last.ended.is_none());
-        done || self.history.in_doubt_of(addr).iter().any(|doubt| doubt.call.is_none())
+        let last = self.history.last_attempt(addr);
+        let done = last.is_some_and(|last| last.done.is_some() && last.ended.is_none());
+        // One that was skipped in doubt stays in doubt: every resume decides alike.
+        let skipped = last.is_some_and(|last| {
+            let is_skipped = last.ended.as_ref().is_some_and(|(_, ended)| ended.state == EndState::Skipped);
+            is_skipped && last.open_intents.iter().any(|(call, _)| call.is_none())
+        });
+        done || skipped || self.history.in_doubt_of(addr).iter().any(|doubt| doubt.call.is_none())
     }
 
     fn differs(&self, addr: &StepAddr, key: &Digest, own: &Digest) -> Option<Difference> {
@@ -100,6 +118,11 @@ impl Past for RunPast {
             Some(AddrPart::Child(_)) | None => None,
         };
         Some(Difference::between(then, own))
+    }
+
+    fn agents(&self) -> usize {
+        let attempts = self.history.steps().flat_map(|(_, step)| &step.attempts);
+        attempts.filter(|attempt| attempt.agent.is_some()).count()
     }
 
     fn is_empty(&self) -> bool {

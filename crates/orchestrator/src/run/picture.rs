@@ -5,7 +5,7 @@
 use super::hands::Hands;
 use crate::manifest::build::{AttemptEnd, Standing, StepFacts};
 use crate::manifest::output::{self, AgentResult};
-use crate::manifest::schema::ManifestArtifact;
+use crate::manifest::schema::{ManifestArtifact, ManifestStatus};
 use crate::manifest::store::{self, ManifestError};
 use crate::plan::model::{AgentWork, Node, OutputSpec, Work};
 use crate::scheduler::{Launch, OutcomeEnd, Prepared, Settlement};
@@ -50,8 +50,8 @@ impl Picture {
             step: launch.addr.clone(),
             attempt: launch.attempt,
             agent,
-            name: launch.label.clone(),
-            description: launch.label.clone(),
+            name: hands.agents.redactor.apply(&launch.label).into_owned(),
+            description: hands.agents.redactor.apply(&launch.label).into_owned(),
             subagent_type: None,
             model: None,
             permission_mode: None,
@@ -85,7 +85,8 @@ impl Picture {
         let offered =
             claw_agents::offered(registry, &work.definition, request.tools.as_deref(), &request.deny_tools);
         let facts = &mut self.facts;
-        facts.description = request.prompt.lines().next().unwrap_or_default().chars().take(DESCRIPTION).collect();
+        let first = self.hands.agents.redactor.apply(request.prompt.lines().next().unwrap_or_default());
+        facts.description = first.chars().take(DESCRIPTION).collect();
         facts.subagent_type = Some(work.definition.name.clone());
         facts.model =
             request.models.first().cloned().or_else(|| Some(self.hands.agents.model.default_model()));
@@ -129,19 +130,24 @@ impl Picture {
                 }
             }
         }
+        self.for_people(end);
+    }
+
+    /// An agent's `output.md`: there before anybody is told that the agent is done.
+    fn for_people(&self, end: &OutcomeEnd) {
+        let Some(prompt) = &self.prompt else { return };
+        let (status, error) = match end {
+            OutcomeEnd::Succeeded { .. } => (ManifestStatus::Completed, ""),
+            OutcomeEnd::Failed(failure) => (ManifestStatus::Failed, failure.message.as_str()),
+            OutcomeEnd::Cancelled => (ManifestStatus::Cancelled, "cancelled"),
+        };
+        let text = self.said.as_deref().ok_or(error);
+        let drawn = output::write_markdown(&self.hands.run, &self.facts, prompt, Some(&AgentResult { status, text }));
+        self.say_if_failed(drawn);
     }
 
     /// Its end is on record.
     pub fn settled(self, settlement: &Settlement) {
-        let run = &self.hands.run;
-        if let (Some(prompt), Some(status)) =
-            (&self.prompt, crate::manifest::build::status_of(settlement.state))
-        {
-            let error = settlement.error.as_deref().unwrap_or_default();
-            let text = self.said.as_deref().ok_or(error);
-            let drawn = output::write_markdown(run, &self.facts, prompt, Some(&AgentResult { status, text }));
-            self.say_if_failed(drawn);
-        }
         let end = AttemptEnd {
             state: settlement.state,
             started_at: Some(self.started_at),
@@ -155,7 +161,7 @@ impl Picture {
             class: settlement.class,
             artifacts: self.artifacts.clone(),
         };
-        let drawn = store::write(run, &self.facts, &Standing::Ended(Box::new(end)));
+        let drawn = store::write(&self.hands.run, &self.facts, &Standing::Ended(Box::new(end)));
         self.say_if_failed(drawn);
     }
 

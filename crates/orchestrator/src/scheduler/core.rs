@@ -63,6 +63,10 @@ pub struct Schedule {
     pub(super) dice: fastrand::Rng,
     /// Nodes that are not final.
     pub(super) open: usize,
+    /// Facts that will come by themselves: the ends of waits, items that are being read.
+    pub(super) expected: usize,
+    /// Steps that a person has to decide on.
+    pub(super) doubts: Vec<StepIx>,
 }
 
 impl Schedule {
@@ -74,7 +78,7 @@ impl Schedule {
             .map(|node| NodeRun { phase: NodePhase::Waiting, open_needs: node.needs.len() + node.after.len() })
             .collect();
         Self {
-            gate: Gate::new(&plan.limits),
+            gate: Gate::new(&plan.limits, past.agents()),
             open: plan.nodes.len(),
             dice: fastrand::Rng::with_seed(context.seed),
             nodes,
@@ -84,6 +88,8 @@ impl Schedule {
             touched: VecDeque::new(),
             going: Going::On,
             orders: Vec::new(),
+            expected: 0,
+            doubts: Vec::new(),
             plan,
             context,
             past,
@@ -128,12 +134,17 @@ impl Schedule {
                 break;
             }
         }
+        let waits_for_a_person = !self.doubts.is_empty() && self.expected == 0 && self.going == Going::On;
+        if self.gate.is_quiet() && waits_for_a_person && self.open > 0 {
+            self.pause_for_doubts();
+        }
         if self.gate.is_quiet() && (self.going != Going::On || self.open == 0) {
             self.end();
         }
     }
 
     fn woke(&mut self, step: StepIx, attempt: u32) {
+        self.expected = self.expected.saturating_sub(1);
         let current = &self.steps[step.at()];
         if current.phase == StepPhase::Backoff && current.attempt + 1 == attempt && self.going == Going::On {
             self.queue(step);

@@ -283,6 +283,8 @@ pub struct PreparedAgent {
     pub attach: Vec<String>,
     /// The attempt whose transcript it goes on from.
     pub goes_on_from: Option<u32>,
+    /// Why what that attempt gave was refused.
+    pub fault: Option<String>,
 }
 
 /// A command's texts.

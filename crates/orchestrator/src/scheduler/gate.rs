@@ -48,11 +48,12 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub fn new(limits: &Limits) -> Self {
+    /// `started`: agents of earlier takes.
+    pub fn new(limits: &Limits, started: usize) -> Self {
         Self {
             agents: Queue::new(limits.concurrency.max(1)),
             commands: Queue::new(limits.commands.max(1)),
-            agents_left: limits.agents,
+            agents_left: limits.agents.saturating_sub(started),
         }
     }
 
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn priority_then_critical_path_then_order_of_the_file() {
-        let mut gate = Gate::new(&limits(9, 9));
+        let mut gate = Gate::new(&limits(9, 9), 0);
         for r in [rank(0, 1, 0), rank(0, 5, 1), rank(0, 5, 2), rank(1, 0, 3)] {
             gate.queue(Lane::Agents, r);
         }
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_thousand_steps_one_after_another_leak_no_slot() {
-        let mut gate = Gate::new(&limits(2, 2000));
+        let mut gate = Gate::new(&limits(2, 2000), 0);
         for order in 0..1000 {
             gate.queue(Lane::Agents, rank(0, 0, order));
         }
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_number_of_agents_is_counted_down() {
-        let mut gate = Gate::new(&limits(1, 1));
+        let mut gate = Gate::new(&limits(1, 2), 1);
         assert!(gate.count_agent());
         assert!(!gate.count_agent());
     }

@@ -9,6 +9,7 @@ mod event;
 mod gate;
 mod prepare;
 mod resolve;
+pub(crate) mod schema;
 mod settle;
 mod state;
 mod status;
@@ -22,5 +23,5 @@ pub use event::{
     Command, Event, Failure, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent,
     PreparedArtifact,    PreparedCommand, PreparedLine, RunEnd, StepIx,
 };
-pub use state::{NoPast, Past, PastSuccess};
+pub use state::{Earlier, NoPast, Past, PastSuccess};
 pub use status::{NodeStanding, StepStanding};

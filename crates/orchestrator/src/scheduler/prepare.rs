@@ -126,7 +126,7 @@ impl Schedule {
         scope: &Scope,
         step: &Step,
     ) -> Result<PreparedAgent, EvalError> {
-        let Step { goes_on_from, role, .. } = step;
+        let Step { goes_on_from, role, fault, .. } = step;
         let style = Render::Prompt { nonce: &self.context.nonce };
         let prompt = agent.prompt.render_whole(scope, style)?;
         let mut readable = prompt.readable;
@@ -152,6 +152,7 @@ impl Schedule {
             readable,
             attach: plain(&agent.attach, scope)?,
             goes_on_from: *goes_on_from,
+            fault: fault.clone(),
         })
     }
 
@@ -253,7 +254,12 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
     if let Some(item) = &step.item {
         push(Digest::of(item.shown.as_bytes()));
     }
-    for need in &node.needs {
+    if let StepRole::Window(items) = &step.role {
+        push(items.digest());
+    }
+    let mut needs: Vec<_> = node.needs.iter().collect();
+    needs.sort_by_key(|need| schedule.plan.nodes[need.at()].id.as_str());
+    for need in needs {
         let id = schedule.plan.nodes[need.at()].id.as_str();
         push(schedule.views.get(id).map_or_else(|| Digest::of("null"), |view| view.output.digest()));
     }

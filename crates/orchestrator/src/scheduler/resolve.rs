@@ -127,6 +127,7 @@ impl Schedule {
         match source {
             Ok(source) => {
                 self.nodes[ix.at()].phase = NodePhase::Reading;
+                self.expected += 1;
                 self.orders.push(Command::ReadItems { node: ix, source });
             }
             Err(error) => self.fail_node(ix, FailureClass::Expr, format!("each: {error}")),
@@ -135,6 +136,7 @@ impl Schedule {
 
     /// The items of a dynamic source came from the disk.
     pub(super) fn items_read(&mut self, ix: NodeIx, items: Result<Vec<Value>, ItemsFailed>) {
+        self.expected = self.expected.saturating_sub(1);
         if self.going != Going::On {
             return;
         }
@@ -221,12 +223,14 @@ impl Schedule {
             key: None,
             agent: None,
             usage: Usage::NOTHING,
+            before: Usage::NOTHING,
             output: None,
             file: None,
             error: None,
             class: None,
             denials: Vec::new(),
             goes_on_from: None,
+            fault: None,
             called_off: false,
         });
         step_ix(self.steps.len() - 1)
@@ -253,8 +257,12 @@ impl Schedule {
         match &plan.nodes[ix.at()].work {
             Work::Set { value } => {
                 let (bindings, index) = self.item_bindings(step);
-                match value.eval(&self.scope(bindings, index)) {
-                    Ok(value) => self.computed(step, value),
+                let checked = value.eval(&self.scope(bindings, index));
+                match checked {
+                    Ok(value) => match super::schema::check(&plan.nodes[ix.at()].output, &value) {
+                        Ok(()) => self.computed(step, value),
+                        Err(error) => self.fail_step(step, FailureClass::Schema, error.to_string()),
+                    },
                     Err(error) => self.fail_step(step, FailureClass::Expr, format!("value: {error}")),
                 }
             }
@@ -279,7 +287,7 @@ impl Schedule {
         }
         if self.past.in_doubt(&addr) {
             match (&node.work, node.on_crash) {
-                (Work::Command(_), OnCrash::Ask) => return self.pause_in_doubt(step),
+                (Work::Command(_), OnCrash::Ask) => return self.hold_in_doubt(step),
                 (Work::Command(_), OnCrash::Skip) => return self.skip_step(step, "in doubt after a crash"),
                 (Work::Command(_), OnCrash::Retry) => {
                     self.note(Some(addr.clone()), "ran at least once before; runs again (on_crash = retry)".into());
@@ -291,7 +299,10 @@ impl Schedule {
             let why = self.difference(node, difference);
             self.note(Some(addr.clone()), format!("runs again: {why}"));
         }
-        self.steps[step.at()].goes_on_from = self.past.transcript(&addr, &key);
+        if let Some(earlier) = self.past.transcript(&addr, &key) {
+            self.steps[step.at()].goes_on_from = Some(earlier.attempt);
+            self.steps[step.at()].fault = earlier.fault;
+        }
         self.queue(step);
     }
 
@@ -308,11 +319,21 @@ impl Schedule {
         }
     }
 
-    fn pause_in_doubt(&mut self, step: StepIx) {
-        let addr = &self.steps[step.at()].addr;
+    fn hold_in_doubt(&mut self, step: StepIx) {
+        self.steps[step.at()].phase = StepPhase::Backoff;
+        self.doubts.push(step);
+        let addr = self.steps[step.at()].addr.clone();
+        self.note(Some(addr), "in doubt: its command was interrupted, it may have taken effect".to_owned());
+    }
+
+    /// Everything else is done: the run waits for a person's word on the steps in doubt.
+    pub(super) fn pause_for_doubts(&mut self) {
+        let names: Vec<String> = self.doubts.iter().map(|step| self.steps[step.at()].addr.to_string()).collect();
+        let which = if names.len() == 1 { "step" } else { "steps" };
         let reason = format!(
-            "step {addr} was interrupted while its command ran: unknown whether it took effect (it ran at least once); \
-             check, then set on_crash = \"retry\" or \"skip\" on the node and resume"
+            "{which} {} interrupted while running a command: unknown whether it took effect (it ran at least once); \
+             check, then set on_crash = \"retry\" or \"skip\" on the node and resume",
+            names.join(", ")
         );
         self.going = Going::Pausing { reason, until: None };
     }

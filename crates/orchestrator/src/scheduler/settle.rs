@@ -85,11 +85,14 @@ impl Schedule {
         let long_wait = failure.retry_after.is_some_and(|wait| wait > LONGEST_WAIT);
         let breaker = matches!(failure.class, FailureClass::Quota | FailureClass::Auth)
             || (matches!(failure.class, FailureClass::RateLimit | FailureClass::Overloaded) && long_wait);
-        let again = self.going == Going::On
-            && !step.called_off
-            && (breaker || (step.tries < node.retry.attempts && node.retry.on.contains(&failure.class)));
+        let waits = breaker && !step.called_off;
+        let again = waits
+            || (self.going == Going::On
+                && !step.called_off
+                && step.tries < node.retry.attempts
+                && node.retry.on.contains(&failure.class));
         let ended = Ended {
-            state: if breaker { EndState::Interrupted } else { EndState::Failed },
+            state: if waits { EndState::Interrupted } else { EndState::Failed },
             key: step.key,
             output: None,
             error: Some(failure.message.clone()),
@@ -102,11 +105,13 @@ impl Schedule {
         let step = &mut self.steps[ix.at()];
         step.error = Some(failure.message.clone());
         step.class = Some(failure.class);
-        if breaker && again {
+        if waits {
             step.phase = StepPhase::Backoff;
             let reason = format!("{}: {}", step.addr, failure.message);
-            self.going = Going::Pausing { reason, until: failure.retry_at };
-            self.gate.drain();
+            if self.going == Going::On {
+                self.going = Going::Pausing { reason, until: failure.retry_at };
+                self.gate.drain();
+            }
         } else if again {
             self.wait_for_retry(ix, &node.retry, failure);
         } else {
@@ -124,7 +129,9 @@ impl Schedule {
         step.phase = StepPhase::Backoff;
         // The next attempt of an agent goes on from what is whole in this one's transcript.
         step.goes_on_from = Some(step.attempt);
+        step.fault = refused(failure.class).then(|| failure.message.clone());
         let (addr, attempt) = (step.addr.clone(), step.attempt);
+        self.expected += 1;
         self.orders.push(Command::WakeAfter { step: ix, attempt: attempt + 1, delay });
         self.tell(
             addr,
@@ -183,6 +190,7 @@ impl Schedule {
         step.output = Some(Data::shared(Arc::clone(&success.value)));
         step.file = success.file;
         step.agent = success.agent;
+        step.before = success.usage;
         let (addr, key) = (step.addr.clone(), step.key);
         let ended = Ended { key, ..plain_end(EndState::Cached, Some(success.value), None) };
         self.record(Some(addr), None, Entry::Ended(ended));
@@ -198,6 +206,17 @@ impl Schedule {
         let ended = Ended { class: Some(class), ..plain_end(EndState::Failed, None, Some(error)) };
         self.record(Some(addr), None, Entry::Ended(ended));
         self.close_step(ix, EndState::Failed);
+    }
+
+    /// The parts of a merge were cancelled: so is the merge.
+    pub(super) fn cancel_root(&mut self, ix: StepIx) {
+        let step = &mut self.steps[ix.at()];
+        step.error = Some("cancelled".to_owned());
+        step.class = Some(FailureClass::Cancelled);
+        let addr = step.addr.clone();
+        let ended = plain_end(EndState::Cancelled, None, Some("cancelled".to_owned()));
+        self.record(Some(addr), None, Entry::Ended(ended));
+        self.close_step(ix, EndState::Cancelled);
     }
 
     pub(super) fn skip_step(&mut self, ix: StepIx, why: &str) {
@@ -287,6 +306,8 @@ impl Schedule {
         step.phase = StepPhase::Final(EndState::Cancelled);
         step.error = Some("no longer needed".to_owned());
         let (node, addr) = (step.node, step.addr.clone());
+        let why = Some("no longer needed".to_owned());
+        self.record(Some(addr.clone()), None, Entry::Ended(plain_end(EndState::Cancelled, None, why)));
         if let NodePhase::Active(active) = &mut self.nodes[node.at()].phase {
             active.failed += 1;
             active.open = active.open.saturating_sub(usize::from(was_open));
@@ -335,6 +356,10 @@ impl Schedule {
             let state = if all_cached { EndState::Cached } else { EndState::Succeeded };
             return NodeFinal { state, cause: None, error: None, class: None };
         }
+        let count = |state| {
+            let is = |step: &&StepIx| self.steps[step.at()].phase == StepPhase::Final(state);
+            active.steps.iter().filter(is).count()
+        };
         let first = active
             .steps
             .iter()
@@ -346,7 +371,15 @@ impl Schedule {
         NodeFinal {
             state: EndState::Failed,
             cause: Some(ix),
-            error: Some(format!("{} of {} items failed{detail}", active.failed, active.steps.len())),
+            error: Some(format!(
+                "{} of {} items failed{}{detail}",
+                count(EndState::Failed),
+                active.steps.len(),
+                match count(EndState::Cancelled) {
+                    0 => String::new(),
+                    n => format!(", {n} were called off"),
+                }
+            )),
             class: first.and_then(|step| step.class),
         }
     }
@@ -380,8 +413,9 @@ impl Schedule {
             NodePhase::Active(active) => std::mem::take(&mut active.steps),
             NodePhase::Waiting | NodePhase::Reading | NodePhase::Final(_) => Vec::new(),
         };
-        let attempts = steps.iter().map(|step| self.steps[step.at()].tries).sum();
-        let usage = steps.iter().fold(Usage::NOTHING, |sum, step| sum.plus(&self.steps[step.at()].usage));
+        let attempts = steps.iter().map(|step| self.steps[step.at()].attempt).sum();
+        let usage = steps.iter().map(|step| &self.steps[step.at()]);
+        let usage = usage.fold(Usage::NOTHING, |sum, step| sum.plus(&step.usage).plus(&step.before));
         let (output, outputs, file) = match &node.each {
             None => {
                 let step = steps.first().map(|step| &self.steps[step.at()]);
@@ -410,7 +444,8 @@ impl Schedule {
     fn each_output(&mut self, node: &Node, steps: &[StepIx]) -> (Data, Option<Data>, Option<PathBuf>) {
         let mut list = Vec::with_capacity(steps.len());
         let mut outputs = Vec::with_capacity(steps.len());
-        for step in steps.iter().map(|step| &self.steps[step.at()]) {
+        for step in steps {
+            let step = &mut self.steps[step.at()];
             let key = step.item.as_ref().map_or("", |item| item.shown.as_ref());
             let state = match step.phase {
                 StepPhase::Final(state) => state,
@@ -418,7 +453,8 @@ impl Schedule {
                     EndState::Cancelled
                 }
             };
-            let output = step.output.as_ref().map(|data| data.json().as_ref().clone());
+            // From here on the list holds it.
+            let output = step.output.take().map(|data| data.json().as_ref().clone());
             list.push(json!({ "key": key, "status": said(state), "output": output, "error": step.error }));
             outputs.extend(output);
         }
@@ -442,6 +478,11 @@ impl Schedule {
         self.going = Going::Over;
         self.orders.push(Command::End(end));
     }
+}
+
+/// The agent was done and what it gave was refused: its next attempt is told so.
+fn refused(class: FailureClass) -> bool {
+    matches!(class, FailureClass::Schema | FailureClass::Artifact)
 }
 
 /// A success of an earlier take is a success: else every resume would change the content of what reads it.

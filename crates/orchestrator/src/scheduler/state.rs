@@ -23,14 +23,25 @@ pub trait Past: Send {
     /// Attempts made so far.
     fn attempts(&self, addr: &StepAddr) -> u32;
     /// The last attempt of the same content whose transcript can be gone on from.
-    fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<u32>;
+    fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<Earlier>;
     /// An effect of this step may have happened: it was intended and never reported.
     fn in_doubt(&self, addr: &StepAddr) -> bool;
     /// What differs from a success of this step of other content; `None` where there was none. `own` is the static part of
     /// the node's key today.
     fn differs(&self, addr: &StepAddr, key: &Digest, own: &Digest) -> Option<Difference>;
+    /// Agents started in all takes, retries counted.
+    fn agents(&self) -> usize;
     /// Whether there is nothing.
     fn is_empty(&self) -> bool;
+}
+
+/// An attempt that can be gone on from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// Its number.
+    pub attempt: u32,
+    /// Why what it gave was refused, where it was done.
+    pub fault: Option<String>,
 }
 
 /// A success of an earlier take.
@@ -44,6 +55,8 @@ pub struct PastSuccess {
     pub agent: Option<AgentId>,
     /// The attempt that succeeded.
     pub attempt: u32,
+    /// Spent on it in all earlier takes.
+    pub usage: Usage,
 }
 
 /// The past of a fresh run.
@@ -57,7 +70,7 @@ impl Past for NoPast {
     fn attempts(&self, _: &StepAddr) -> u32 {
         0
     }
-    fn transcript(&self, _: &StepAddr, _: &Digest) -> Option<u32> {
+    fn transcript(&self, _: &StepAddr, _: &Digest) -> Option<Earlier> {
         None
     }
     fn in_doubt(&self, _: &StepAddr) -> bool {
@@ -65,6 +78,9 @@ impl Past for NoPast {
     }
     fn differs(&self, _: &StepAddr, _: &Digest, _: &Digest) -> Option<Difference> {
         None
+    }
+    fn agents(&self) -> usize {
+        0
     }
     fn is_empty(&self) -> bool {
         true
@@ -101,8 +117,8 @@ pub(super) struct Active {
     pub failed: usize,
     /// The rest was called off (`fail = "fast"`).
     pub called_off: bool,
-    /// A merge by agents in levels.
-    pub tree: Option<super::trees::Tree>,
+    /// Merges by agents in levels, by the step that will be their root.
+    pub trees: Vec<super::trees::Tree>,
 }
 
 /// A final node.
@@ -175,6 +191,8 @@ pub(super) struct Step {
     pub agent: Option<AgentId>,
     /// Spent in this take.
     pub usage: Usage,
+    /// Spent in earlier takes, where a success of one stands for it.
+    pub before: Usage,
     pub output: Option<Data>,
     pub file: Option<PathBuf>,
     pub error: Option<String>,
@@ -182,6 +200,8 @@ pub(super) struct Step {
     pub denials: Vec<Denial>,
     /// The attempt of an earlier take that it goes on from.
     pub goes_on_from: Option<u32>,
+    /// Why what its last attempt gave was refused: the next one is told.
+    pub fault: Option<String>,
     /// Its items' siblings no longer need it.
     pub called_off: bool,
 }

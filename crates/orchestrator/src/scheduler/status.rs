@@ -72,7 +72,8 @@ impl Schedule {
             Going::On | Going::Over => None,
         };
         let (status, exit_code) = report::status::derive(&facts);
-        if facts.cancelled {
+        let unfinished = self.plan.result.is_none() && (facts.paused || facts.stopped);
+        if facts.cancelled || unfinished {
             return RunEnd { status, exit_code, result: Value::Null, reason };
         }
         let (result, reason) = match self.result() {

@@ -9,6 +9,7 @@ use crate::plan::model::*;
 use claw_agents::definition::{AgentDefinition, ToolSet};
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
+use claw_providers::usage::Usage;
 use indexmap::IndexMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -478,12 +479,12 @@ struct Memory {
 impl Past for Memory {
     fn success(&mut self, addr: &StepAddr, key: &Digest) -> Option<PastSuccess> {
         let value = self.successes.get(&(addr.to_string(), *key))?;
-        Some(PastSuccess { value: Arc::new(value.clone()), file: None, agent: None, attempt: 1 })
+        Some(PastSuccess { value: Arc::new(value.clone()), file: None, agent: None, attempt: 1, usage: Usage::NOTHING })
     }
     fn attempts(&self, _: &StepAddr) -> u32 {
         1
     }
-    fn transcript(&self, _: &StepAddr, _: &Digest) -> Option<u32> {
+    fn transcript(&self, _: &StepAddr, _: &Digest) -> Option<Earlier> {
         None
     }
     fn in_doubt(&self, addr: &StepAddr) -> bool {
@@ -491,6 +492,9 @@ impl Past for Memory {
     }
     fn differs(&self, _: &StepAddr, _: &Digest, _: &Digest) -> Option<Difference> {
         None
+    }
+    fn agents(&self) -> usize {
+        0
     }
     fn is_empty(&self) -> bool {
         false

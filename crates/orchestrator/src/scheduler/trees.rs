@@ -82,7 +82,7 @@ impl Schedule {
         }
         let level = tree.level.clone();
         if let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase {
-            active.tree = Some(tree);
+            active.trees.push(tree);
         }
         for step in level {
             self.begin_outside(step, &plan.nodes[ix.at()]);
@@ -92,13 +92,12 @@ impl Schedule {
     /// A window of a tree is final. True: it was one.
     pub(super) fn window_ended(&mut self, ix: NodeIx, step: StepIx, state: EndState) -> bool {
         let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase else { return false };
-        let Some(tree) = active.tree.as_mut().filter(|tree| tree.level.contains(&step)) else { return false };
-        tree.open -= 1;
-        if tree.open > 0 {
+        let Some(at) = active.trees.iter().position(|tree| tree.level.contains(&step)) else { return false };
+        active.trees[at].open -= 1;
+        if active.trees[at].open > 0 {
             return true;
         }
-        let (root, level, made) = (tree.root, std::mem::take(&mut tree.level), tree.made);
-        active.tree = None;
+        let Tree { root, level, made, .. } = active.trees.swap_remove(at);
         let outputs: Option<Vec<Value>> = level
             .iter()
             .map(|step| self.steps[step.at()].output.as_ref().map(|data| data.json().as_ref().clone()))
@@ -106,9 +105,12 @@ impl Schedule {
         match (outputs, self.window_of(ix)) {
             (Some(outputs), Some(window)) => self.begin_level(root, outputs, window, made),
             (None, _) | (_, None) => {
+                if state == EndState::Cancelled {
+                    self.cancel_root(root);
+                    return true;
+                }
                 let failed = level.iter().filter(|step| self.steps[step.at()].output.is_none()).count();
-                let class = if state == EndState::Cancelled { FailureClass::Cancelled } else { FailureClass::Tool };
-                let class = self.steps[step.at()].class.unwrap_or(class);
+                let class = self.steps[step.at()].class.unwrap_or(FailureClass::Tool);
                 self.fail_step(root, class, format!("{failed} of {} parts of the merge failed", level.len()));
             }
         }
