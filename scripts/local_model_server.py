@@ -53,8 +53,9 @@ def parameters(options):
     params.cache_ram_mib = 512
     # A model this small repeats itself for ever otherwise; these are defaults that a request can change.
     params.sampling.temp = 0.2
-    params.sampling.penalty_repeat = 1.2
-    params.n_predict = 600
+    params.sampling.penalty_repeat = 1.3
+    params.sampling.dry_multiplier = 0.8
+    params.n_predict = 400
     return params
 
 

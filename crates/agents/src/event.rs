@@ -96,6 +96,8 @@ pub enum AgentEvent {
         turn: u32,
         /// Bytes of the transcript that are whole.
         bytes: u64,
+        /// Spent in this attempt so far: what is known of it, should it be killed.
+        usage: Usage,
     },
     /// A word for people that belongs to no other event.
     Note(String),

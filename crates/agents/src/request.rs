@@ -21,6 +21,9 @@ pub struct AgentRequest {
     pub definition: Arc<AgentDefinition>,
     /// Its task, as expanded.
     pub prompt: String,
+    /// Why the answer was refused with which the conversation in the transcript ended: it is told, and the conversation
+    /// goes on. `None`: an answer that is there is given again.
+    pub fault: Option<String>,
     /// Added to the end of the system prompt.
     pub system_append: Option<String>,
     /// Tried in order; empty = the providers' default model.

@@ -1,8 +1,8 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
 use crate::conversation::{
-    ANSWER_TOOL, AnswerRule, CallDesk, Conversation, History, MOST_STEERING, Orders, RequestShape, Rules,
-    Running, RunningAgent, Shell, Spent, failed, offered, run, without_work,
+    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, RequestShape,
+    Room, Rules, Running, RunningAgent, Shell, Spent, failed, offered, run, without_work,
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
+/// Bytes of a fault that the model is told.
+const MOST_FAULT: usize = 8_000;
+
 /// Starts an agent. It ends by itself, or within 2 s of `cancel`; what it ran ends with it.
 pub fn start(
     services: Arc<AgentServices>,
@@ -35,14 +38,19 @@ pub fn start(
     cancel: CancelToken,
 ) -> RunningAgent {
     let (sender, steering) = mpsc::channel(MOST_STEERING);
-    let orders = Orders { steering: sender, cancel: cancel.child_token(), cause: Arc::new(OnceLock::new()) };
+    let orders = Orders {
+        steering: sender,
+        room: Room::default(),
+        cancel: cancel.child_token(),
+        cause: Arc::new(OnceLock::new()),
+    };
     let own = orders.clone();
     let task = tasks::spawn("agent", async move {
         if own.cancel.is_cancelled() {
             return without_work(AgentEnd::Cancelled);
         }
         match Box::pin(prepare(services, request, events)).await {
-            Ok(ready) => run(ready.shell, ready.last_stop, &own, steering).await,
+            Ok(ready) => run(ready.shell, ready.beginning, &own, steering).await,
             Err(outcome) => *outcome,
         }
     });
@@ -51,7 +59,7 @@ pub fn start(
 
 struct Ready {
     shell: Box<Shell>,
-    last_stop: Option<claw_providers::event::StopReason>,
+    beginning: Beginning,
 }
 
 /// Everything before the first step. Errors: the outcome of an agent that never asked.
@@ -70,8 +78,8 @@ async fn prepare(
     let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
     let context = context(&request, policy.clone());
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
-    let Opened { mut transcript, loaded } = open(&services, &request, judge, &*events).await?;
-    let history = begin(&services, &request, &loaded, &mut transcript)
+    let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;
+    let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
     let names = tools_of(&services, &request);
@@ -108,10 +116,11 @@ async fn prepare(
         running: Running::default(),
         spent: Spent::default(),
     });
-    Ok(Ready { shell, last_stop: loaded.last_stop })
+    Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
 }
 
-/// What the transcript holds; every repair is said. An attempt that completed has its outcome there.
+/// What the transcript holds; every repair is said. An attempt that completed has its outcome there, unless that was
+/// refused.
 async fn open(
     services: &AgentServices,
     request: &AgentRequest,
@@ -127,11 +136,11 @@ async fn open(
         events.send(AgentEvent::Note(format!("{}: {repair}", request.transcript.display()))).await;
     }
     match &opened.loaded.end {
-        Some(End::Completed { text, output }) => {
+        Some(End::Completed { text, output }) if request.fault.is_none() => {
             let end = AgentEnd::Completed { text: text.clone(), output: output.clone() };
             Err(Box::new(AgentOutcome { turns: opened.loaded.turns, ..without_work(end) }))
         }
-        Some(End::Failed { .. } | End::Cancelled) | None => Ok(opened),
+        Some(End::Completed { .. } | End::Failed { .. } | End::Cancelled) | None => Ok(opened),
     }
 }
 
@@ -204,19 +213,33 @@ fn tools_of(services: &AgentServices, request: &AgentRequest) -> Vec<&'static st
 async fn begin(
     services: &AgentServices,
     request: &AgentRequest,
-    loaded: &Loaded,
+    loaded: &mut Loaded,
     transcript: &mut Transcript,
 ) -> Result<History, claw_kernel::durable::LogFailed> {
     let mut lines = Vec::new();
-    let mut messages = loaded.history.clone();
+    let mut messages = std::mem::take(&mut loaded.history);
     if messages.is_empty() {
         let text = services.redactor.apply(&request.prompt).into_owned();
         messages.push(Message::user(text.clone()));
         lines.extend(Record::Prompt { text }.line());
     }
     lines.extend(Record::Meta { agent: request.id.clone(), label: request.label.clone() }.line());
+    let mut history = History::from_repaired(messages);
+    if let (Some(End::Completed { .. }), Some(fault)) = (&loaded.end, &request.fault) {
+        let message = Message::user(refused(&services.redactor.apply(fault)));
+        lines.extend(Record::Message { turn: loaded.turns, message: message.clone(), stop: None }.line());
+        history.push(message);
+        loaded.last_stop = None;
+    }
     transcript.append_lines(lines).await?;
-    Ok(History::from_repaired(messages))
+    Ok(history)
+}
+
+/// What the model is told of an answer that nobody could take.
+fn refused(fault: &str) -> String {
+    let cut = fault.floor_char_boundary(MOST_FAULT.min(fault.len()));
+    let more = if cut < fault.len() { " […]" } else { "" };
+    format!("The answer was refused: {}{more}\nPut it right and give the whole answer again.", &fault[..cut])
 }
 
 fn system(

@@ -268,6 +268,7 @@ fn provider_hint(kind: &claw_providers::error::ProviderErrorKind) -> Option<Stri
         Kind::Status { .. }
         | Kind::Connect { .. }
         | Kind::Broken { .. }
+        | Kind::TooLarge { .. }
         | Kind::Stalled { .. }
         | Kind::Exhausted { .. }
         | Kind::WaitTooLong { .. }

@@ -159,9 +159,9 @@ impl Setup {
 
     /// Takes all known secrets out of texts.
     ///
-    /// `more`: secrets that this command alone knows.
+    /// `more`: what the user declared to be secret for this command.
     pub fn redactor(&self, more: Vec<String>) -> Redactor {
-        Redactor::new(self.config.secrets().into_iter().chain(known_secrets()).chain(more))
+        Redactor::new(self.config.secrets().into_iter().chain(known_secrets())).declared(more)
     }
 
     /// The services of agents. Within a runtime.
@@ -175,11 +175,13 @@ impl Setup {
         protected: Vec<PathBuf>,
         secrets: Vec<String>,
     ) -> Result<AgentServices, ExpectedError> {
-        let providers = Providers::start(self.config.clone()).map_err(|error| error.kind)?;
+        let redactor = self.redactor(secrets);
+        let providers =
+            Providers::start_with(self.config.clone(), redactor.clone()).map_err(|error| error.kind)?;
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: Arc::new(Registry::builtin()),
-            redactor: Arc::new(self.redactor(secrets)),
+            redactor: Arc::new(redactor),
             logs,
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),

@@ -37,6 +37,7 @@ fn show(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 fn is_control(c: char) -> bool {
     c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{fff9}'..='\u{fffb}')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -48,6 +49,7 @@ mod tests {
     fn an_escape_sequence_is_shown_and_not_sent() {
         assert_eq!(visible("a\u{1b}[2Jb\n"), "a␛[2Jb\n");
         assert_eq!(visible("\u{202e}x\u{9b}"), "<U+202E>x<U+009B>");
+        assert_eq!(visible("\u{61c}\u{ad}\u{180e}\u{fff9}\u{fffb}"), "<U+061C><U+00AD><U+180E><U+FFF9><U+FFFB>");
         assert!(matches!(visible("plain\ttext"), Cow::Borrowed(_)));
     }
 

@@ -12,6 +12,7 @@ use crate::limiter::Limiters;
 use crate::request::Request;
 use crate::usage::Usage;
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::redact::Redactor;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -52,8 +53,18 @@ impl Providers {
     /// None today; a configuration that cannot work is refused here.
     #[expect(clippy::result_large_err, reason = "built once for each failed request, never in a loop")]
     pub fn start(config: ProvidersConfig) -> Result<Self, ProviderError> {
+        let redactor = Redactor::new(config.secrets());
+        Self::start_with(config, redactor)
+    }
+
+    /// As [`Self::start`]; errors hold no secret that `redactor` knows.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    #[expect(clippy::result_large_err, reason = "built once for each failed request, never in a loop")]
+    pub fn start_with(config: ProvidersConfig, redactor: Redactor) -> Result<Self, ProviderError> {
         let http = Http::new(&config.limits, config.proxies.clone(), config.ca_file.clone());
-        Ok(Self { engine: Arc::new(Engine { config, http, limiters: Limiters::default() }) })
+        Ok(Self { engine: Arc::new(Engine { config, http, limiters: Limiters::default(), redactor }) })
     }
 
     /// Asks for one answer. Live news go to `events`; a slow reader slows the socket. Needs a tokio runtime.

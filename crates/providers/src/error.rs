@@ -67,11 +67,11 @@ pub enum ProviderErrorKind {
         provider: String,
         /// HTTP status (200 for an error inside a stream).
         status: u16,
-        /// The service's type, or the status' reason.
+        /// The service's type, or the status' reason, capped.
         kind: String,
         /// The service's words, capped.
         message: String,
-        /// The service's request id.
+        /// The service's request id, capped.
         request_id: Option<String>,
     },
     /// The connection failed.
@@ -90,6 +90,14 @@ pub enum ProviderErrorKind {
         /// Provider.
         provider: String,
         /// The cause.
+        message: String,
+    },
+    /// The answer is larger than any answer may be.
+    #[error("the answer of {provider} is too large: {message}")]
+    TooLarge {
+        /// Provider.
+        provider: String,
+        /// The limit that it passed.
         message: String,
     },
     /// Nothing came for too long.

@@ -1,11 +1,11 @@
 //! The actor of one conversation: a mailbox round the shell. Its owner (`running.rs`) waits for it; it has no children
 //! but tasks, each of which posts its end here.
 
-use super::core::Event;
+use super::core::{Beginning, Event};
 use super::shell::{Finished, Post, Shell, failed};
+use super::steering::Steering;
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use claw_kernel::tasks::panic_message;
-use claw_providers::event::StopReason;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::panic::AssertUnwindSafe;
@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 /// What a conversation hears.
 pub(crate) enum ConversationMsg {
     /// Order: begin, or go on.
-    Start { last_stop: Option<StopReason> },
+    Start(Beginning),
     /// Order: say this to the model at the next step.
-    Steer(String),
+    Steer(Steering),
     /// Order: end.
     Stop { end: AgentEnd, say: String },
     /// Fact: a task ended.
@@ -58,8 +58,8 @@ impl Actor for ConversationActor {
         let State { shell, post, .. } = state;
         let step = async {
             match message {
-                ConversationMsg::Start { last_stop } => shell.on(Event::Started { last_stop }, post).await,
-                ConversationMsg::Steer(text) => shell.on(Event::Steered(text), post).await,
+                ConversationMsg::Start(beginning) => shell.on(Event::Started(beginning), post).await,
+                ConversationMsg::Steer(message) => shell.on(Event::Steered(message), post).await,
                 ConversationMsg::Stop { end, say } => shell.on(Event::Stopped { end, say }, post).await,
                 ConversationMsg::Finished(finished) => shell.finished(finished, post).await,
             }

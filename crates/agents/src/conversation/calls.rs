@@ -101,7 +101,7 @@ impl CallDesk {
             tokio::select! { () = earlier.cancelled() => {} () = cancel.cancelled() => {} }
         }
         let name = tool.name();
-        let subject = self.redacted(&subject(&input, effect.as_ref().ok()));
+        let subject = subject(&self.redacted(&named(&input, effect.as_ref().ok())));
         self.events.send(AgentEvent::ToolStarted { call: no, tool: name.into(), subject }).await;
         let report = match effect {
             Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
@@ -223,8 +223,8 @@ fn what(effect: &Effect) -> String {
     paths.join(", ")
 }
 
-/// One line for people.
-fn subject(input: &Value, effect: Option<&Effect>) -> String {
+/// The word of a call that says most.
+fn named(input: &Value, effect: Option<&Effect>) -> String {
     let keys = [
         "command",
         "pattern",
@@ -237,7 +237,11 @@ fn subject(input: &Value, effect: Option<&Effect>) -> String {
         "description",
     ];
     let named = keys.iter().find_map(|key| input.get(*key).and_then(Value::as_str)).map(str::to_owned);
-    let text = named.or_else(|| effect.map(what)).unwrap_or_default();
+    named.or_else(|| effect.map(what)).unwrap_or_default()
+}
+
+/// One line for people, of a text without secrets: half a secret would not be known as one.
+fn subject(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() > MOST_SUBJECT {
         return line.chars().take(MOST_SUBJECT - 1).chain(['…']).collect();

@@ -6,9 +6,11 @@
 use super::history::History;
 use super::reading::{Reader, Reading};
 use super::schema::{self, AnswerSchema};
+use super::steering::Steering;
 use super::toolbox::Toolbox;
 use crate::effects::CallNo;
 use crate::outcome::{AgentEnd, FailureClass};
+use crate::transcript::OpenCall;
 use claw_providers::event::{Answer, StopReason};
 use claw_providers::message::{Block, Image, Message, Role};
 use serde_json::Value;
@@ -38,11 +40,20 @@ pub(crate) enum AnswerRule {
     Document(Arc<AnswerSchema>),
 }
 
+/// Where a conversation takes up its history: the prompt, or what a transcript held.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    /// Why the model stopped in the last message, where that is its own.
+    pub(crate) last_stop: Option<StopReason>,
+    /// Its calls in that message, all without a result.
+    pub(crate) open: Vec<OpenCall>,
+}
+
 /// A fact.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The history holds the prompt, or what a transcript held, and why the model stopped there.
-    Started { last_stop: Option<StopReason> },
+    /// The first.
+    Started(Beginning),
     /// The model's message is whole. `text_calls`: its model writes calls into its text.
     Answered { answer: Box<Answer>, text_calls: bool },
     /// The request ended without an answer.
@@ -50,7 +61,7 @@ pub(crate) enum Event {
     /// A call ended, one way or another.
     CallEnded { call: CallNo, result: CallResult },
     /// A person says something into the running conversation.
-    Steered(String),
+    Steered(Steering),
     /// Everything stops; `say` is the result of calls that have none.
     Stopped { end: AgentEnd, say: String },
 }
@@ -138,7 +149,7 @@ pub(crate) struct Conversation {
     history: History,
     state: State,
     turn: u32,
-    steering: Vec<String>,
+    steering: Vec<Steering>,
     wrong_answers: u32,
     /// The last cut: which calls (none: the text), and how often in a row.
     cuts: (Vec<String>, u32),
@@ -190,13 +201,13 @@ impl Conversation {
     pub(crate) fn on(&mut self, event: Event) -> Vec<Command> {
         let mut out = Vec::new();
         match event {
-            Event::Started { last_stop } => self.started(last_stop, &mut out),
+            Event::Started(beginning) => self.started(beginning, &mut out),
             Event::Answered { answer, text_calls } => self.answered(*answer, text_calls, &mut out),
             Event::RequestFailed(end) => self.request_failed(end, &mut out),
             Event::CallEnded { call, result } => self.call_ended(call, result, &mut out),
-            Event::Steered(text) => {
-                if !self.is_ended() && !text.trim().is_empty() {
-                    self.steering.push(text);
+            Event::Steered(message) => {
+                if !self.is_ended() && !message.is_empty() {
+                    self.steering.push(message);
                 }
             }
             Event::Stopped { end, say } => self.stopped(end, say, &mut out),
@@ -204,11 +215,17 @@ impl Conversation {
         out
     }
 
-    fn started(&mut self, last_stop: Option<StopReason>, out: &mut Vec<Command>) {
+    fn started(&mut self, Beginning { last_stop, open }: Beginning, out: &mut Vec<Command>) {
         if !matches!(self.state, State::New) {
             return;
         }
         match self.history.last() {
+            Some(last) if last.role == Role::Assistant && !open.is_empty() => {
+                let text = last.text();
+                let reader = Reader { rules: &self.rules, history: &self.history, turn: self.turn };
+                let reading = reader.take_up(open);
+                self.run_calls(text, reading, out);
+            }
             // The process ended between the last answer and its outcome: nothing is asked again.
             Some(last) if last.role == Role::Assistant => {
                 let text = last.text();
@@ -291,19 +308,25 @@ impl Conversation {
             );
         }
         let reader = Reader { rules: &self.rules, history: &self.history, turn: self.turn };
-        let Reading { content, slots, planned, cut, output, wrong } =
-            reader.read(answer.blocks, &answer.cut_calls, text_calls);
-        self.wrong_answers += wrong;
+        let mut reading = reader.read(answer.blocks, &answer.cut_calls, text_calls);
+        let content = std::mem::take(&mut reading.content);
         let text: String = content.iter().filter_map(Block::as_text).collect();
         if !content.is_empty() {
             let message = Message { role: Role::Assistant, content };
             self.keep(message, Some(answer.stop.clone()), out);
         }
         out.push(Command::Answered { turn: self.turn, text: text.clone() });
-        if slots.is_empty() {
+        if reading.slots.is_empty() {
             out.push(Command::TurnKept(self.turn));
             return self.without_calls(text, &answer.stop, text_calls, out);
         }
+        self.run_calls(text, reading, out);
+    }
+
+    /// The model's message is in the history; its calls run, but for those that have their result already.
+    fn run_calls(&mut self, text: String, reading: Reading, out: &mut Vec<Command>) {
+        let Reading { content: _, slots, planned, cut, output, wrong } = reading;
+        self.wrong_answers += wrong;
         self.carried.clear();
         self.pauses = 0;
         let then = match output {
@@ -436,7 +459,7 @@ impl Conversation {
     }
 
     fn keep_steering(&mut self, out: &mut Vec<Command>) {
-        let content: Vec<Block> = self.steering.drain(..).map(|text| Block::Text { text }).collect();
+        let content: Vec<Block> = self.steering.drain(..).map(Steering::block).collect();
         if !content.is_empty() {
             self.keep(Message { role: Role::User, content }, None, out);
         }
@@ -479,7 +502,7 @@ impl Conversation {
             }
         };
         let mut content: Vec<Block> = batch.slots.into_iter().map(result_block).collect();
-        content.extend(self.steering.drain(..).map(|text| Block::Text { text }));
+        content.extend(self.steering.drain(..).map(Steering::block));
         self.keep(Message { role: Role::User, content }, None, out);
         out.push(Command::TurnKept(self.turn));
         match end {

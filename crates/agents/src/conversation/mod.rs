@@ -11,18 +11,20 @@ mod reading;
 mod running;
 mod schema;
 mod shell;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod toolbox;
 
 pub(crate) use calls::CallDesk;
-pub(crate) use core::{AnswerRule, Conversation, Rules};
+pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
-pub(crate) use running::{MOST_STEERING, run, without_work};
+pub(crate) use running::{run, without_work};
 pub use running::{NotSteered, Orders, RunningAgent};
 pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
 pub(crate) use shell::{RequestShape, Running, Shell, Spent, failed};
+pub(crate) use steering::{MOST_STEERING, Room};
 pub(crate) use toolbox::Toolbox;
 pub use toolbox::offered;

@@ -6,6 +6,7 @@ use super::schema;
 use super::toolbox::Meaning;
 use crate::effects::CallNo;
 use crate::text_calls::{self, Piece};
+use crate::transcript::{INTERRUPTED, OpenCall};
 use claw_providers::event::{CutCall, CutReason};
 use claw_providers::message::Block;
 use serde_json::Value;
@@ -65,6 +66,30 @@ impl Reader<'_> {
         reading
     }
 
+    /// Sorts the calls that an interrupted attempt left without a result: those that only read run again. What the
+    /// others did is not known.
+    pub(super) fn take_up(&self, open: Vec<OpenCall>) -> Reading {
+        let mut reading = Reading::default();
+        for OpenCall { id, name, input, reads_only } in open {
+            let index = u32::try_from(reading.slots.len() + 1).unwrap_or(u32::MAX);
+            let no = CallNo { turn: self.turn, index };
+            let may_have_run = matches!(self.rules.toolbox.meaning(&name), Meaning::Offered(_))
+                && !self.takes_the_answer(&name)
+                && !reads_only;
+            let result = if may_have_run {
+                Some(CallResult::error(INTERRUPTED))
+            } else {
+                self.judge(&name, &input, no, &mut reading)
+            };
+            reading.slots.push(Slot { id, no, result });
+        }
+        reading
+    }
+
+    fn takes_the_answer(&self, name: &str) -> bool {
+        matches!(self.rules.answer, AnswerRule::Call(_)) && schema::is_answer_tool(name)
+    }
+
     /// Leaves out empty texts; finds calls in a text where the model writes them so.
     fn spelled(&self, block: Block, text_calls: bool) -> Vec<Block> {
         let Block::Text { text } = block else { return vec![block] };
@@ -72,8 +97,7 @@ impl Reader<'_> {
             return Vec::new();
         }
         let offered = |name: &str| {
-            matches!(self.rules.toolbox.meaning(name), Meaning::Offered(_))
-                || (matches!(self.rules.answer, AnswerRule::Call(_)) && schema::is_answer_tool(name))
+            matches!(self.rules.toolbox.meaning(name), Meaning::Offered(_)) || self.takes_the_answer(name)
         };
         let pieces = if text_calls { text_calls::split(&text, &offered) } else { None };
         match pieces {

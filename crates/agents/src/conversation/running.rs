@@ -1,19 +1,17 @@
 //! The owner of one conversation: starts its actor, passes orders on, waits for the outcome.
 
 use super::actor::{ConversationActor, ConversationMsg};
+use super::core::Beginning;
 use super::shell::{Shell, failed};
+use super::steering::{MOST_STEERING, Room, Steering};
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::supervise;
 use claw_kernel::tasks::TaskHandle;
-use claw_providers::event::StopReason;
 use claw_providers::usage::Usage;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
-
-/// Messages of a person that may wait for the next step.
-pub(crate) const MOST_STEERING: usize = 16;
 
 /// Why a message did not reach an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +33,8 @@ pub struct RunningAgent {
 /// What can be said to a running agent. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders {
-    pub(crate) steering: mpsc::Sender<String>,
+    pub(crate) steering: mpsc::Sender<Steering>,
+    pub(crate) room: Room,
     pub(crate) cancel: CancelToken,
     pub(crate) cause: Arc<OnceLock<String>>,
 }
@@ -43,7 +42,11 @@ pub struct Orders {
 impl Orders {
     /// Says something to the model at its next step. An agent that ends before has not heard it.
     pub fn steer(&self, text: impl Into<String>) -> Result<(), NotSteered> {
-        self.steering.try_send(text.into()).map_err(|error| match error {
+        if self.steering.is_closed() {
+            return Err(NotSteered::Ended);
+        }
+        let message = self.room.place(text.into()).ok_or(NotSteered::Full)?;
+        self.steering.try_send(message).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotSteered::Full,
             mpsc::error::TrySendError::Closed(_) => NotSteered::Ended,
         })
@@ -93,9 +96,9 @@ pub(crate) fn without_work(end: AgentEnd) -> AgentOutcome {
 /// Runs a conversation to its end.
 pub(crate) async fn run(
     shell: Box<Shell>,
-    last_stop: Option<StopReason>,
+    beginning: Beginning,
     orders: &Orders,
-    mut steering: mpsc::Receiver<String>,
+    mut steering: mpsc::Receiver<Steering>,
 ) -> AgentOutcome {
     let (reply, mut outcome) = oneshot::channel();
     let (actor, _join) = match supervise::spawn_root("conversation", ConversationActor, (shell, reply)).await
@@ -109,7 +112,7 @@ pub(crate) async fn run(
     };
     // A cancel that came while the transcript was read: nothing is asked, the order below ends it.
     if !orders.cancel.is_cancelled() {
-        say(ConversationMsg::Start { last_stop });
+        say(ConversationMsg::Start(beginning));
     }
     let mut is_told = false;
     loop {
@@ -128,7 +131,7 @@ pub(crate) async fn run(
                 };
                 say(ConversationMsg::Stop { end: AgentEnd::Cancelled, say: say_to_calls });
             }
-            Some(text) = steering.recv() => say(ConversationMsg::Steer(text)),
+            Some(message) = steering.recv() => say(ConversationMsg::Steer(message)),
         }
     }
 }

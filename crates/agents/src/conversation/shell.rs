@@ -254,7 +254,7 @@ impl Shell {
             Command::TurnKept(turn) => {
                 self.flush().await?;
                 let bytes = self.transcript.bytes();
-                self.tell(AgentEvent::TurnKept { turn, bytes }).await;
+                self.tell(AgentEvent::TurnKept { turn, bytes, usage: self.spent.usage }).await;
             }
             Command::Answered { turn, text } => {
                 self.flush().await?;

@@ -8,6 +8,9 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
 
+/// The result of a call that was interrupted and may have run.
+pub(crate) const INTERRUPTED: &str = "interrupted: state unknown, check before you repeat it";
+
 /// A transcript that cannot be gone on from.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscriptError {
@@ -38,8 +41,13 @@ pub enum Repair {
         /// Where it begins.
         offset: u64,
     },
-    /// A call without a result got an error result.
+    /// A call without a result gets an error result.
     Orphan {
+        /// The tool.
+        tool: String,
+    },
+    /// A call without a result only reads: it is made again.
+    Again {
         /// The tool.
         tool: String,
     },
@@ -57,6 +65,7 @@ impl fmt::Display for Repair {
                 write!(f, "line {line} (offset {offset}) is no record and is skipped")
             }
             Self::Orphan { tool } => write!(f, "a call of `{tool}` had no result: it was interrupted"),
+            Self::Again { tool } => write!(f, "a call of `{tool}` had no result and only reads: it is made again"),
             Self::StrayResults(count) => write!(f, "{count} results without a call were dropped"),
         }
     }
@@ -69,8 +78,8 @@ pub struct Loaded {
     pub prompt: Option<String>,
     /// Fit to be sent, but for a last message of the model.
     pub history: Vec<Message>,
-    /// Messages to write, so that the next load has nothing to repair at the end.
-    pub(crate) added: Option<Message>,
+    /// The calls of that message: none has a result.
+    pub open: Vec<OpenCall>,
     /// Turns of the conversation so far.
     pub turns: u32,
     /// Why the model stopped in the last message, where that is its own.
@@ -85,6 +94,19 @@ pub struct Loaded {
     pub whole: u64,
     /// The last record is whole, but its line has no end.
     pub(crate) unended: bool,
+}
+
+/// A call that an attempt did not live to see the end of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// Its id.
+    pub id: String,
+    /// The tool, as the model wrote it.
+    pub name: String,
+    /// Its input.
+    pub input: Value,
+    /// It can be made again without harm.
+    pub reads_only: bool,
 }
 
 /// Reads a transcript. `reads_only` tells of a call whether it can be made again without harm.
@@ -152,26 +174,25 @@ impl Loaded {
     fn repair(&mut self, messages: Vec<Message>, reads_only: &dyn Fn(&str, &Value) -> bool) {
         let messages = merged(messages);
         let mut stray = 0;
-        let mut open: Vec<Call> = Vec::new();
+        let mut open: Vec<OpenCall> = Vec::new();
         for message in messages {
             match message.role {
                 Role::User => {
-                    let content = self.answered(&mut open, message.content, &mut stray, reads_only);
+                    let content = self.answered(&mut open, message.content, &mut stray);
                     self.push(Message { role: Role::User, content });
                 }
                 Role::Assistant => {
                     // Two messages of the model in a row were merged, so that nothing is open here.
-                    open = calls(&message.content);
+                    open = calls(&message.content, reads_only);
                     self.push(message);
                 }
             }
         }
-        if !open.is_empty() {
-            let content = self.answered(&mut open, Vec::new(), &mut stray, reads_only);
-            let message = Message { role: Role::User, content };
-            self.push(message.clone());
-            self.added = Some(message);
-        }
+        self.repairs.extend(open.iter().map(|call| match call.reads_only {
+            true => Repair::Again { tool: call.name.clone() },
+            false => Repair::Orphan { tool: call.name.clone() },
+        }));
+        self.open = open;
         if stray > 0 {
             self.repairs.push(Repair::StrayResults(stray));
         }
@@ -199,10 +220,9 @@ impl Loaded {
     /// One result for each open call, in their order, then everything else.
     fn answered(
         &mut self,
-        open: &mut Vec<Call>,
+        open: &mut Vec<OpenCall>,
         content: Vec<Block>,
         stray: &mut usize,
-        reads_only: &dyn Fn(&str, &Value) -> bool,
     ) -> Vec<Block> {
         let mut results = HashMap::new();
         let mut rest = Vec::new();
@@ -230,7 +250,7 @@ impl Loaded {
         for call in open.drain(..) {
             ordered.push(results.remove(&call.id).unwrap_or_else(|| {
                 self.repairs.push(Repair::Orphan { tool: call.name.clone() });
-                interrupted(&call, reads_only(&call.name, &call.input))
+                interrupted(&call)
             }));
         }
         ordered.extend(rest);
@@ -238,19 +258,16 @@ impl Loaded {
     }
 }
 
-struct Call {
-    id: String,
-    name: String,
-    input: Value,
-}
-
-fn calls(content: &[Block]) -> Vec<Call> {
+fn calls(content: &[Block], reads_only: &dyn Fn(&str, &Value) -> bool) -> Vec<OpenCall> {
     content
         .iter()
         .filter_map(|block| match block {
-            Block::ToolUse { id, name, input } => {
-                Some(Call { id: id.clone(), name: name.clone(), input: input.clone() })
-            }
+            Block::ToolUse { id, name, input } => Some(OpenCall {
+                id: id.clone(),
+                name: name.clone(),
+                input: input.clone(),
+                reads_only: reads_only(name, input),
+            }),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
@@ -260,15 +277,11 @@ fn calls(content: &[Block]) -> Vec<Call> {
         .collect()
 }
 
-fn interrupted(call: &Call, reads_only: bool) -> Block {
-    let content = if reads_only {
-        "interrupted before its result was kept; it only reads: call it again if you need it"
-    } else {
-        "interrupted, may or may not have run; check before you repeat it"
-    };
+/// Of a call whose message was followed by others: it is not made again, the model has gone on without it.
+fn interrupted(call: &OpenCall) -> Block {
     Block::ToolResult {
         tool_use_id: call.id.clone(),
-        content: content.to_owned(),
+        content: INTERRUPTED.to_owned(),
         images: Vec::new(),
         is_error: true,
     }

@@ -6,6 +6,7 @@ mod load;
 mod record;
 mod writer;
 
-pub use load::{Loaded, Repair, TranscriptError, load};
+pub(crate) use load::INTERRUPTED;
+pub use load::{Loaded, OpenCall, Repair, TranscriptError, load};
 pub use record::{End, Record, VERSION};
 pub(crate) use writer::{Opened, Transcript};

@@ -1,7 +1,6 @@
 //! The open transcript of an attempt: records go through the process's log writer, in order.
 
 use super::load::{Loaded, Repair, TranscriptError, load};
-use super::record::Record;
 use claw_kernel::durable::{self, Durability, Log, LogFailed, LogWriter};
 use claw_kernel::tasks::{self, TaskFailed};
 use serde_json::Value;
@@ -47,19 +46,10 @@ impl Transcript {
         if loaded.unended {
             transcript.write(vec![b'\n']).await?;
         }
-        if let Some(message) = &loaded.added {
-            let message = message.clone();
-            transcript.append(&Record::Message { turn: loaded.turns, message, stop: None }).await?;
-        }
         Ok(Opened { transcript, loaded })
     }
 
-    /// Done when the kernel has the bytes: the next request may leave.
-    pub(crate) async fn append(&mut self, record: &Record) -> Result<(), LogFailed> {
-        self.write(record.line()).await
-    }
-
-    /// As `append`, for records that `Record::line` made.
+    /// Records that `Record::line` made. Done when the kernel has the bytes: the next request may leave.
     pub(crate) async fn append_lines(&mut self, lines: Vec<u8>) -> Result<(), LogFailed> {
         self.write(lines).await
     }

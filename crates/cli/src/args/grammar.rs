@@ -142,6 +142,9 @@ pub struct RunFlags {
     /// Go on with a run of this file: what succeeded is not done again (default: the newest run)
     #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true)]
     pub resume: Option<Option<String>>,
+    /// Give up lines of the run's journal that are damaged; their steps are in doubt
+    #[arg(long, requires = "resume")]
+    pub accept_damage: bool,
     /// Agents that run at once, at most
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     pub concurrency: Option<usize>,

@@ -68,7 +68,13 @@ impl JournalWriter {
         let at = path.clone();
         let Journal { records, torn } =
             tasks::blocking("journal", move || read_and_cut(&at, &aside)).await??;
-        let (log, _) = logs.open(&path).await?;
+        let (log, length) = logs.open(&path).await?;
+        if length == 0 {
+            // A new file: its name must be on disk before its first record counts.
+            let root = run.root().to_owned();
+            tasks::blocking("journal", move || File::open(&root).and_then(|folder| folder.sync_all()).map_err(io_at(&root)))
+                .await??;
+        }
         let seq = Mutex::new(records.last().map_or(0, reader::last_number));
         Ok(Opened { writer: Self { log, seq }, records, torn })
     }

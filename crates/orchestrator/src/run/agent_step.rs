@@ -60,7 +60,8 @@ pub(super) async fn run(
         Ok(outcome) => outcome,
         Err(failure) => AgentEnded { agent: None, end: OutcomeEnd::Failed(failure) },
     };
-    let end = super::artifacts::check(hands, launch, outcome.end, &mut picture).await;
+    let end = super::value_step::write(hands, launch, outcome.end);
+    let end = super::artifacts::check(hands, launch, end, &mut picture).await;
     picture.ended(outcome.agent.as_ref(), &end);
     let (usage, denials) = outcome.agent.map_or((None, Vec::new()), |agent| (Some(agent.usage), agent.denials));
     let (settle, settled) = oneshot::channel();

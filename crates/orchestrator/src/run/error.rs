@@ -2,6 +2,7 @@
 
 use crate::journal::error::JournalError;
 use crate::rundir::RunDirError;
+use claw_kernel::ids::RunId;
 use claw_kernel::supervise::SpawnFailed;
 use std::io;
 use std::path::PathBuf;
@@ -12,6 +13,20 @@ pub enum RunError {
     /// Its folder: missing, held by another process, unreadable.
     #[error(transparent)]
     Folder(#[from] RunDirError),
+    /// The run that was named is one of another file.
+    #[error(
+        "run {run} is one of {}, not of {}",
+        ran.as_ref().map_or_else(|| "no workflow file".to_owned(), |ran| ran.display().to_string()),
+        asked.display()
+    )]
+    OtherWorkflow {
+        /// As named.
+        run: RunId,
+        /// Its file.
+        ran: Option<PathBuf>,
+        /// The file that was given.
+        asked: PathBuf,
+    },
     /// Its journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

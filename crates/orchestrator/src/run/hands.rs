@@ -54,6 +54,7 @@ impl Hands {
                     Prepared::Command(command) => {
                         super::command_step::run(&work, &launch, command, token, report).await;
                     }
+                    Prepared::Value(value) => super::value_step::run(&work, &launch, value, report).await,
                 }
             });
             let (outcome, settle) = match outcome.await {
@@ -89,15 +90,13 @@ impl Hands {
         }
     }
 
-    /// Writes a step's output to a file of the workspace: below it, and nothing that governs.
-    pub fn write_file(&self, step: &StepAddr, path: &str, value: &Value) {
+    /// Writes a step's output to a file of the workspace: below it, and nothing that governs. A text as it is, else JSON.
+    pub fn write_file(&self, path: &str, value: &Value) -> io::Result<()> {
         let text = match value {
             Value::String(text) => text.clone(),
             other => format!("{other:#}\n"),
         };
-        if let Err(error) = self.write_below(path, text.as_bytes()) {
-            self.bus.note(Some(step), format!("write {path}: {error}"));
-        }
+        self.write_below(path, text.as_bytes())
     }
 
     fn write_below(&self, path: &str, bytes: &[u8]) -> io::Result<()> {

@@ -13,6 +13,7 @@ mod past;
 mod picture;
 mod start;
 mod summing;
+mod value_step;
 
 pub use error::RunError;
 pub use start::{ResumeFrom, RunHandle, RunOptions, RunOrders, RunServices, start};

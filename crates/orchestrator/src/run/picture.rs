@@ -39,7 +39,7 @@ impl Picture {
         let now = clock::now();
         let agent = match &launch.work {
             Prepared::Agent(agent) => Some(agent.id.clone()),
-            Prepared::Command(_) => None,
+            Prepared::Command(_) | Prepared::Value(_) => None,
         };
         let json_output = match (&node.output, &node.work) {
             (OutputSpec::Json | OutputSpec::Schema(_), _) => true,

@@ -6,7 +6,7 @@ use super::past::RunPast;
 use crate::expr::{Data, InputView, RunView};
 use crate::journal::history::History;
 use crate::journal::record::{Entry, Take};
-use crate::journal::store::{JournalWriter, Opened};
+use crate::journal::store::{self, JournalWriter, Opened};
 use crate::manifest;
 use crate::plan::model::Plan;
 use crate::report::board::Board;
@@ -61,6 +61,8 @@ pub struct RunOptions {
     pub secret_key: PathBuf,
     /// `None`: a new run.
     pub resume: Option<ResumeFrom>,
+    /// Lines of the journal that are lost are given up; their steps are in doubt.
+    pub accept_damage: bool,
     /// At most this, for every step.
     pub permission: Permission,
     /// For agents to which neither the file nor their definition gives one.
@@ -99,7 +101,7 @@ pub struct RunHandle {
 /// Where the run is held by another process, its state cannot be read or written, or there is none to go on with.
 pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) -> Result<RunHandle, RunError> {
     let opened = open(&services, &plan, &options).await?;
-    let Ready { run, lock, journal, history, mut notes } = opened;
+    let Ready { run, lock, journal, history, base_commit, mut notes } = opened;
     let take = history.takes() + 1;
     if take > 1
         && let Err(error) = manifest::rebuild::rebuild(&run, &history)
@@ -114,7 +116,7 @@ pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) 
     let token = CancelToken::new();
     let past: Box<dyn Past> =
         if take > 1 { Box::new(RunPast::new(history, run.clone(), &plan)) } else { Box::new(NoPast) };
-    let schedule = Schedule::new(Arc::clone(&plan), context(&run, inputs, &options), past);
+    let schedule = Schedule::new(Arc::clone(&plan), context(&run, inputs, base_commit), past);
     let hands = Arc::new(Hands {
         plan: Arc::clone(&plan),
         run: run.clone(),
@@ -145,6 +147,8 @@ struct Ready {
     lock: FileLock,
     journal: Arc<JournalWriter>,
     history: History,
+    /// As it was when the run was made.
+    base_commit: Option<String>,
     notes: Vec<String>,
 }
 
@@ -159,11 +163,22 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
             base_commit: super::base::commit(&options.workspace),
         })?,
         Some(ResumeFrom::Newest) => options.runs.newest_of(&workflow)?.0,
-        Some(ResumeFrom::Run(wanted)) => options.runs.find(wanted)?.0,
+        Some(ResumeFrom::Run(wanted)) => {
+            let (run, file) = options.runs.find(wanted)?;
+            if file.workflow.as_ref() != Some(&workflow) {
+                return Err(RunError::OtherWorkflow { run: run.id(), ran: file.workflow, asked: workflow });
+            }
+            run
+        }
     };
     let lock = rundir::take_lock(&run, None)?;
-    let Opened { writer, records, torn } = JournalWriter::open(&services.logs, &run).await?;
     let mut notes = Vec::new();
+    if options.accept_damage {
+        for step in store::accept_damage(&run)? {
+            notes.push(format!("records of {step} are lost: it is in doubt"));
+        }
+    }
+    let Opened { writer, records, torn } = JournalWriter::open(&services.logs, &run).await?;
     if let Some(torn) = torn {
         notes.push(format!(
             "the journal's last line was torn at byte {}; its {} bytes are kept in {}",
@@ -172,7 +187,8 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
             run.journal_torn().display()
         ));
     }
-    Ok(Ready { run, lock, journal: Arc::new(writer), history: History::of(&records), notes })
+    let base_commit = options.runs.open(run.id())?.1.base_commit;
+    Ok(Ready { run, lock, journal: Arc::new(writer), history: History::of(&records), base_commit, notes })
 }
 
 /// Writes what this take was given, and the record that a process took the run.
@@ -225,11 +241,15 @@ async fn write_take(
     Ok(views)
 }
 
-fn context(run: &RunDir, inputs: IndexMap<String, InputView>, options: &RunOptions) -> ScheduleContext {
+fn context(
+    run: &RunDir,
+    inputs: IndexMap<String, InputView>,
+    base_commit: Option<String>,
+) -> ScheduleContext {
     let run = RunView {
         id: run.id().to_string(),
         dir: run.root().to_owned(),
-        base_commit: super::base::commit(&options.workspace),
+        base_commit,
     };
     ScheduleContext {
         inputs: Arc::new(inputs),

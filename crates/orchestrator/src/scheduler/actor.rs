@@ -223,7 +223,6 @@ impl RunState {
                     }
                 }
                 Command::WriteOutput { path, value } => self.args.hands.write_output(&path, &value),
-                Command::WriteFile { step, path, value } => self.args.hands.write_file(&step, &path, &value),
                 Command::Tell { step, attempt, kind } => self.args.bus.tell(step, attempt, kind),
                 Command::NodeClosed => self.args.bus.board().node_done(),
                 Command::End(end) => return self.end(me, end).await,

@@ -8,7 +8,7 @@ use super::state::{NodePhase, NodeRun, Past, Step, StepPhase};
 use crate::addr::StepAddr;
 use crate::expr::{Binding, InputView, NodeView, RunView, Scope, ScopeData};
 use crate::journal::record::Entry;
-use crate::plan::model::{Node, NodeIx, Plan, Work};
+use crate::plan::model::{MergeStrategy, Node, NodeIx, Plan, Work};
 use crate::report::event::{RunEventKind, StepState};
 use crate::report::status::EndSignal;
 use claw_kernel::clock::Timestamp;
@@ -215,8 +215,12 @@ impl Schedule {
 /// The slots that a node's steps take.
 pub(super) fn lane_of(node: &Node) -> Lane {
     match &node.work {
-        Work::Command(_) => Lane::Commands,
-        Work::Agent(_) | Work::Merge(_) | Work::Set { .. } => Lane::Agents,
+        Work::Command(_) | Work::Set { .. } => Lane::Commands,
+        Work::Agent(_) => Lane::Agents,
+        Work::Merge(merge) => match merge.strategy {
+            MergeStrategy::Agent { .. } => Lane::Agents,
+            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => Lane::Commands,
+        },
     }
 }
 

@@ -174,15 +174,6 @@ pub enum Command {
         /// What.
         value: Arc<Value>,
     },
-    /// Write a step's output to a file of the workspace.
-    WriteFile {
-        /// Whose.
-        step: StepAddr,
-        /// Relative to the workspace.
-        path: String,
-        /// What: a text as it is, else JSON.
-        value: Arc<Value>,
-    },
     /// Tell those who watch.
     Tell {
         /// Which step; `None` for the run.
@@ -244,6 +235,8 @@ pub struct Launch {
     pub key: Digest,
     /// What runs.
     pub work: Prepared,
+    /// The file of the workspace that its output is written to.
+    pub write: Option<String>,
     /// Files that it must or may leave.
     pub artifacts: Vec<PreparedArtifact>,
 }
@@ -266,6 +259,8 @@ pub enum Prepared {
     Agent(PreparedAgent),
     /// A command.
     Command(PreparedCommand),
+    /// A value that is known: only its file is written.
+    Value(Arc<Value>),
 }
 
 /// An agent's texts.

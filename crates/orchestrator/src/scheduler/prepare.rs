@@ -6,6 +6,7 @@ use super::event::{
 };
 use super::gate::Lane;
 use super::state::{Step, StepPhase, StepRole};
+use crate::addr::AddrPart;
 use crate::expr::{Binding, Data, EvalError, ParseError, Render, Scope, Template};
 use crate::journal::record::Entry;
 use crate::plan::{OptionLike, check_argv};
@@ -14,7 +15,7 @@ use crate::report::event::StepState;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Changes when the meaning of a key does.
 const KEY_VERSION: &str = "claw step key 1";
@@ -68,12 +69,11 @@ impl Schedule {
         };
         let work = match &node.work {
             Work::Agent(agent) => Prepared::Agent(self.agent(agent, &scope, step)?),
-            Work::Merge(merge) => match &merge.strategy {
-                MergeStrategy::Agent { agent, .. } => {
-                    Prepared::Agent(self.agent(agent, &scope, step)?)
-                }
-                // Computed merges and sets never reach the gate.
-                MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
+            Work::Merge(merge) => match (&merge.strategy, &step.role) {
+                (MergeStrategy::Agent { agent, .. }, _) => Prepared::Agent(self.agent(agent, &scope, step)?),
+                (_, StepRole::Value(value)) => Prepared::Value(Arc::clone(value.json())),
+                // Computed merges without a file, and sets, never reach the gate.
+                (MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. }, _) => {
                     Prepared::Command(empty_command())
                 }
             },
@@ -90,13 +90,22 @@ impl Schedule {
             })
         });
         let artifacts = artifacts.collect::<Result<_, EvalError>>()?;
-        Ok(Launch { step: ix, node: step.node, addr: step.addr.clone(), attempt, label, key, work, artifacts })
+        let write = match (&node.work, step.addr.parts().last()) {
+            // Parts of a merge write nothing: the merge does.
+            (_, Some(AddrPart::Child(_))) => None,
+            (Work::Merge(merge), _) => {
+                merge.write.as_ref().map(|path| path.render(&scope, Render::Plain)).transpose()?
+            }
+            (Work::Agent(_) | Work::Command(_) | Work::Set { .. }, _) => None,
+        };
+        let (node, addr) = (step.node, step.addr.clone());
+        Ok(Launch { step: ix, node, addr, attempt, label, key, work, write, artifacts })
     }
 
     fn start(&mut self, ix: StepIx, launch: Launch) {
         let agent = match &launch.work {
             Prepared::Agent(agent) => Some(agent.id.clone()),
-            Prepared::Command(_) => None,
+            Prepared::Command(_) | Prepared::Value(_) => None,
         };
         let step = &mut self.steps[ix.at()];
         step.phase = StepPhase::Running;

@@ -240,9 +240,6 @@ impl Schedule {
 
     /// A step is final: its node hears of it.
     fn close_step(&mut self, ix: StepIx, state: EndState) {
-        if matches!(state, EndState::Succeeded | EndState::Cached) {
-            self.write_merged(ix);
-        }
         let step = &mut self.steps[ix.at()];
         step.phase = StepPhase::Final(state);
         let (node, addr, error) = (step.node, step.addr.clone(), step.error.clone());

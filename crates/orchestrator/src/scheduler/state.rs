@@ -171,6 +171,8 @@ pub(super) struct Item {
 pub(super) enum StepRole {
     /// The node's own work (for one item).
     Work,
+    /// A value that is known and has a file to be written.
+    Value(Data),
     /// One window of a merge by agents: texts to merge.
     Window(Data),
 }

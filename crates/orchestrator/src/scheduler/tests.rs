@@ -199,7 +199,6 @@ impl Play {
                 Command::ReadItems { .. }
                 | Command::Settled { .. }
                 | Command::WriteOutput { .. }
-                | Command::WriteFile { .. }
                 | Command::NodeClosed
                 | Command::Tell { .. } => {}
             }

@@ -1,10 +1,10 @@
 //! Merges: computed at once, or by agents in levels where the input is larger than one window.
 
 use super::core::Schedule;
-use super::event::{Command, StepIx};
+use super::event::StepIx;
 use super::state::{NodePhase, StepRole};
 use crate::addr::AddrPart;
-use crate::expr::{Data, Render};
+use crate::expr::Data;
 use crate::journal::record::EndState;
 use crate::merge;
 use crate::plan::model::{MergeStrategy, MergeWork, NodeIx, Work};
@@ -37,26 +37,17 @@ impl Schedule {
             },
             MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
                 match merge::compute(work, &scope) {
+                    // Writing a file is an effect: it goes through the gate and the journal like a command.
+                    Ok(value) if work.write.is_some() => {
+                        let plan = Arc::clone(&self.plan);
+                        let node = &plan.nodes[self.steps[step.at()].node.at()];
+                        self.steps[step.at()].role = StepRole::Value(Data::new(value));
+                        self.begin_outside(step, node);
+                    }
                     Ok(value) => self.computed(step, value),
                     Err(error) => self.fail_step(step, FailureClass::Expr, error.to_string()),
                 }
             }
-        }
-    }
-
-    /// A merge that also writes its output to a file of the workspace does so whenever it has one: writing the same
-    /// again changes nothing.
-    pub(super) fn write_merged(&mut self, step: StepIx) {
-        let plan = Arc::clone(&self.plan);
-        let Work::Merge(MergeWork { write: Some(path), .. }) = &plan.nodes[self.steps[step.at()].node.at()].work
-        else {
-            return;
-        };
-        let addr = self.steps[step.at()].addr.clone();
-        let Some(value) = self.steps[step.at()].output.as_ref().map(|data| Arc::clone(data.json())) else { return };
-        match path.render(&self.step_scope(step), Render::Plain) {
-            Ok(path) => self.orders.push(Command::WriteFile { step: addr, path, value }),
-            Err(error) => self.note(Some(addr), format!("write: {error}")),
         }
     }
 

@@ -10,8 +10,9 @@ use crate::error::{ErrorClass, ProviderErrorKind};
 use crate::event::{RequestEvent, StreamEvent};
 use crate::limiter::exhausted_for;
 use crate::retry::retry_after;
-use crate::wire::{Fault, classify_kind, read_fault};
+use crate::wire::{Fault, classify_kind, name, read_fault, words};
 use bytes::Bytes;
+use claw_kernel::redact::Redactor;
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url};
 use std::time::{Duration, SystemTime};
@@ -46,6 +47,8 @@ pub(super) struct Attempt<'a> {
     pub(super) target: &'a Target<'a>,
     pub(super) limits: &'a Limits,
     pub(super) events: &'a mpsc::Sender<RequestEvent>,
+    /// What a service says is shown and kept: without secrets.
+    pub(super) redactor: &'a Redactor,
     pub(super) stream: bool,
     pub(super) assembler: Assembler,
     /// When the first block began.
@@ -154,11 +157,11 @@ impl Attempt<'_> {
         assembler.finish(&self.target.model).map_err(|not_whole| match not_whole {
             NotWhole::Error { kind, message } => {
                 let class = classify_kind(&kind, &message);
-                self.refusal(200, None, Fault { kind, message, class }, None)
+                self.refusal(200, None, Fault::new(&kind, &message, class, self.redactor), None)
             }
             NotWhole::NoEnd if self.was_document => self.broken("a JSON document that is no message"),
             NotWhole::NoEnd => TryFailed { is_unended: true, ..self.broken(&not_whole.to_string()) },
-            NotWhole::TooLong => self.broken(&not_whole.to_string()),
+            NotWhole::TooLong => self.too_large(&not_whole.to_string()),
         })
     }
 
@@ -167,15 +170,12 @@ impl Attempt<'_> {
         let headers = response.headers().clone();
         let request_id = ["request-id", "x-request-id"].iter().find_map(|name| text(&headers, name));
         if status.is_redirection() {
-            let fault = Fault {
-                kind: "redirect".to_owned(),
-                message: self.redirect(&headers),
-                class: ErrorClass::Refused,
-            };
+            let fault =
+                Fault::new("redirect", &self.redirect(&headers), ErrorClass::Refused, self.redactor);
             return self.refusal(status.as_u16(), request_id, fault, None);
         }
         let body = error_body(response).await;
-        let fault = read_fault(status.as_u16(), status.canonical_reason().unwrap_or("unknown"), &body);
+        let fault = read_fault(status.as_u16(), status.canonical_reason().unwrap_or("unknown"), &body, self.redactor);
         let wait =
             retry_after(text(&headers, "retry-after-ms"), text(&headers, "retry-after"), SystemTime::now());
         self.refusal(status.as_u16(), request_id, fault, wait)
@@ -205,7 +205,7 @@ impl Attempt<'_> {
             status,
             kind: fault.kind,
             message: fault.message,
-            request_id: request_id.map(str::to_owned),
+            request_id: request_id.map(|id| name(id, self.redactor)),
         }
     }
 
@@ -222,8 +222,15 @@ impl Attempt<'_> {
     }
 
     fn broken(&self, message: &str) -> TryFailed {
-        let kind = ProviderErrorKind::Broken { provider: self.provider(), message: message.to_owned() };
+        let message = words(message, self.redactor);
+        let kind = ProviderErrorKind::Broken { provider: self.provider(), message };
         TryFailed::new(kind, ErrorClass::Transient)
+    }
+
+    /// Asked again, it would be as large.
+    fn too_large(&self, message: &str) -> TryFailed {
+        let kind = ProviderErrorKind::TooLarge { provider: self.provider(), message: message.to_owned() };
+        TryFailed::new(kind, ErrorClass::Refused)
     }
 
     fn stalled(&self, waited: Duration) -> TryFailed {
@@ -234,12 +241,13 @@ impl Attempt<'_> {
     fn bad_body(&self, bad: BadBody) -> TryFailed {
         match bad {
             BadBody::Page(page) => {
-                let fault = read_fault(200, "OK", &page);
+                let fault = read_fault(200, "OK", &page, self.redactor);
                 let message = format!("{} came in place of an answer; check the base URL", fault.message);
                 let fault = Fault { kind: "html".to_owned(), message, class: ErrorClass::Refused };
                 self.refusal(200, None, fault, None)
             }
-            BadBody::NotUnderstood(_) | BadBody::TooLong(_) => self.broken(&bad.to_string()),
+            BadBody::NotUnderstood(_) => self.broken(&bad.to_string()),
+            BadBody::TooLong(_) => self.too_large(&bad.to_string()),
         }
     }
 

@@ -355,6 +355,27 @@ async fn the_services_wait_is_honoured_shared_and_bounded() {
 }
 
 #[tokio::test]
+async fn an_answer_beyond_all_bounds_is_asked_for_once() {
+    let mut body = b"{\"content\": \"".to_vec();
+    body.resize(9 * 1024 * 1024, b'x');
+    let server = Server::start(vec![Reply::Http("200 OK", String::new(), body)]).await;
+    let (answer, _) = ask(&server.providers("ANTHROPIC", &[]), &["opus"]).await;
+    let error = answer.unwrap_err();
+    assert_eq!((error.class, server.seen().len()), (ErrorClass::Refused, 1), "{error}");
+    assert!(error.to_string().contains("too large"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_service_says_is_short_and_holds_no_key() {
+    let body = format!("{}sk-secret {}", "A".repeat(595), "B".repeat(60_000));
+    let id = format!("request-id: {}\r\n", "r".repeat(6_000));
+    let server = Server::start(vec![Reply::Http("401 Unauthorized", id, body.into_bytes())]).await;
+    let (answer, _) = ask(&server.providers("ANTHROPIC", &[]), &["opus"]).await;
+    let text = answer.unwrap_err().to_string();
+    assert!(!text.contains("sk-") && text.len() < 1_000, "{text}");
+}
+
+#[tokio::test]
 async fn ten_requests_share_one_pause() {
     let body = r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#;
     let limited = status("429 X", "retry-after-ms: 400\r\n", body);

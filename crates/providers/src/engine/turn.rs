@@ -16,6 +16,7 @@ use crate::request::Request;
 use crate::retry::{Failure, Next};
 use crate::usage::Usage;
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::redact::Redactor;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     pub(crate) config: ProvidersConfig,
     pub(crate) http: Http,
     pub(crate) limiters: Limiters,
+    /// Knows more than the keys of the services: whatever is never to be shown.
+    pub(crate) redactor: Redactor,
 }
 
 /// One request under way.
@@ -108,7 +111,9 @@ pub(crate) fn class_of(kind: &ProviderErrorKind) -> ErrorClass {
         ProviderErrorKind::Stalled { .. } => ErrorClass::Timeout,
         ProviderErrorKind::WaitTooLong { .. } => ErrorClass::RateLimit,
         ProviderErrorKind::Exhausted { last, .. } => class_of(last),
-        ProviderErrorKind::Status { .. } | ProviderErrorKind::Config(_) => ErrorClass::Refused,
+        ProviderErrorKind::Status { .. }
+        | ProviderErrorKind::TooLarge { .. }
+        | ProviderErrorKind::Config(_) => ErrorClass::Refused,
     }
 }
 
@@ -229,6 +234,7 @@ impl Turn<'_> {
             target,
             limits: &self.engine.config.limits,
             events: self.events,
+            redactor: &self.engine.redactor,
             stream,
             assembler: Assembler::default(),
             flowing_since: None,
@@ -384,6 +390,7 @@ fn provider_of(kind: &ProviderErrorKind) -> String {
         | ProviderErrorKind::MissingCredentials { provider, .. }
         | ProviderErrorKind::Connect { provider, .. }
         | ProviderErrorKind::Broken { provider, .. }
+        | ProviderErrorKind::TooLarge { provider, .. }
         | ProviderErrorKind::Stalled { provider, .. }
         | ProviderErrorKind::WaitTooLong { provider, .. } => provider.clone(),
         ProviderErrorKind::Exhausted { last, .. } => provider_of(last),

@@ -41,7 +41,8 @@ fn span(text: &str) -> Option<Duration> {
             u if u.starts_with('h') => (3600.0, 1),
             _ => return None,
         };
-        total += Duration::try_from_secs_f64(value * factor).ok()?;
+        // Whatever a service writes there, the sum has an end.
+        total = total.saturating_add(Duration::try_from_secs_f64(value * factor).ok()?.min(CAP));
         rest = &unit[len..];
     }
     Some(total)
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_or_garbage_makes_nobody_wait() {
+    fn what_is_left_or_garbage_makes_nobody_wait_for_long() {
         assert_eq!(
             read(&[("x-ratelimit-remaining-requests", "7"), ("x-ratelimit-reset-requests", "9s")]),
             None
@@ -79,6 +80,11 @@ mod tests {
             read(&[("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "soon")]),
             None
         );
+        let endless = [
+            ("x-ratelimit-remaining-requests", "0"),
+            ("x-ratelimit-reset-requests", "18446744073709540000s18446744073709540000s"),
+        ];
+        assert_eq!(read(&endless), Some(CAP));
         let past = [
             ("anthropic-ratelimit-tokens-remaining", "0"),
             ("anthropic-ratelimit-tokens-reset", "2025-01-01T00:00:05Z"),

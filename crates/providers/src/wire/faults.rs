@@ -1,21 +1,41 @@
 //! Reads what services say when they refuse, on both wires, and sorts it into classes.
 
 use crate::error::ErrorClass;
+use claw_kernel::redact::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The longest message of a service that is kept, in characters.
 const MESSAGE_LIMIT: usize = 600;
+/// The longest name (type of an error, id of a request) that is kept, in characters.
+const NAME_LIMIT: usize = 200;
 
 /// A refusal as the service words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The service's type, or the status' reason.
+    /// The service's type, or the status' reason, capped.
     pub kind: String,
     /// The service's words, capped.
     pub message: String,
     /// What to do about it.
     pub class: ErrorClass,
+}
+
+impl Fault {
+    /// Takes secrets out before anything is cut: half a key is still a part of one.
+    pub fn new(kind: &str, message: &str, class: ErrorClass, redactor: &Redactor) -> Self {
+        Self { kind: name(kind, redactor), message: words(message, redactor), class }
+    }
+}
+
+/// A name that a service gave, without secrets, capped.
+pub fn name(text: &str, redactor: &Redactor) -> String {
+    cap(&redactor.apply(text), NAME_LIMIT)
+}
+
+/// Words of a service, without secrets, capped.
+pub fn words(text: &str, redactor: &Redactor) -> String {
+    cap(&redactor.apply(text), MESSAGE_LIMIT)
 }
 
 #[derive(Deserialize, Default)]
@@ -27,7 +47,7 @@ struct Body {
 }
 
 /// Reads the body of an answer with an error status.
-pub fn read_fault(status: u16, reason: &str, body: &[u8]) -> Fault {
+pub fn read_fault(status: u16, reason: &str, body: &[u8], redactor: &Redactor) -> Fault {
     let parsed: Option<Body> = serde_json::from_slice(body).ok();
     let (kind, code, message) = match parsed.and_then(|b| b.error.or(b.message).or(b.detail)) {
         Some(Value::Object(error)) => {
@@ -40,7 +60,7 @@ pub fn read_fault(status: u16, reason: &str, body: &[u8]) -> Fault {
     let kind = kind.or_else(|| code.clone()).unwrap_or_else(|| reason.to_owned());
     let message = message.unwrap_or_else(|| describe(body));
     let class = classify(status, &kind, code.as_deref().unwrap_or_default(), &message);
-    Fault { kind, message: cap(&message), class }
+    Fault::new(&kind, &message, class, redactor)
 }
 
 /// The class of an error event inside a stream, by its type and words.
@@ -141,8 +161,8 @@ pub(super) fn title(html: &str) -> Option<&str> {
     (!title.is_empty() && title.len() <= 200).then_some(title)
 }
 
-fn cap(text: &str) -> String {
-    match text.char_indices().nth(MESSAGE_LIMIT) {
+fn cap(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
@@ -151,6 +171,25 @@ fn cap(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read_fault(status: u16, reason: &str, body: &[u8]) -> Fault {
+        super::read_fault(status, reason, body, &Redactor::default())
+    }
+
+    #[test]
+    fn a_secret_at_the_cut_leaves_nothing_of_itself() {
+        let redactor = Redactor::new(["CANARYKEY9876543210".to_owned()]);
+        let body = format!("{}CANARYKEY9876543210", "A".repeat(590));
+        let fault = super::read_fault(401, "Unauthorized", body.as_bytes(), &redactor);
+        assert!(!fault.message.contains("CANARY") && fault.message.contains("[redacted]"), "{}", fault.message);
+    }
+
+    #[test]
+    fn a_type_is_capped_as_well() {
+        let body = format!(r#"{{"error":{{"type":"{}","message":"no"}}}}"#, "t".repeat(60_000));
+        assert_eq!(read_fault(400, "x", body.as_bytes()).kind.chars().count(), NAME_LIMIT + 1);
+        assert_eq!(name(&"r".repeat(60_000), &Redactor::default()).chars().count(), NAME_LIMIT + 1);
+    }
 
     #[test]
     fn error_bodies_of_both_wires_are_read() {

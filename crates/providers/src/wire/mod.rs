@@ -8,4 +8,4 @@ mod codec;
 mod faults;
 
 pub use codec::{Asked, Decoder, EncodeError, NotUnderstood, Wire, encode};
-pub use faults::{Fault, classify_kind, read_fault};
+pub use faults::{Fault, classify_kind, name, read_fault, words};

@@ -22,7 +22,7 @@ fn conversation(max_turns: Option<u32>, answer: AnswerRule) -> Conversation {
     };
     let rules = Rules { max_turns, toolbox: toolbox(called), answer };
     let mut conversation = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
-    assert!(asks(&conversation.on(Event::Started { last_stop: None })));
+    assert!(asks(&conversation.on(Event::Started(Beginning { last_stop: None, ..Beginning::default() }))));
     conversation
 }
 
@@ -282,7 +282,7 @@ fn a_cancel_while_calls_run_answers_each_and_asks_no_more() {
     it.on(done(1, 2, "came in time"));
     let commands = it.on(stop());
     assert!(matches!(commands.as_slice(), [Command::StopWork]));
-    it.on(Event::Steered("and another thing".into()));
+    it.on(Event::Steered(said("and another thing".into())));
     assert!(it.on(dropped(1, 1)).is_empty());
     let commands = it.on(dropped(1, 3));
     assert_eq!(end(&commands), Some(&AgentEnd::Cancelled));
@@ -305,11 +305,11 @@ fn a_cancel_while_asking_drops_a_late_answer() {
 fn steering_is_put_in_at_the_next_step() {
     let mut it = plain();
     it.on(calls(vec![call("a", "bash")]));
-    assert!(it.on(Event::Steered("use b instead".into())).is_empty());
+    assert!(it.on(Event::Steered(said("use b instead".into()))).is_empty());
     it.on(done(1, 1, "x"));
     let last = it.history().last().unwrap().clone();
     assert!(matches!(last.content.as_slice(), [Block::ToolResult { .. }, Block::Text { .. }]));
-    it.on(Event::Steered("and c".into()));
+    it.on(Event::Steered(said("and c".into())));
     assert!(asks(&it.on(answer(vec![text("done")], StopReason::EndTurn))));
     assert_eq!(it.history().last().unwrap().text(), "and c");
     assert_eq!(fault(it.history().messages()), None);
@@ -340,7 +340,7 @@ fn a_finished_transcript_is_not_asked_again() {
     let said = Message { role: Role::Assistant, content: vec![text("the end")] };
     let history = History::from_repaired(vec![Message::user("go"), said]);
     let mut it = Conversation::new(rules, history, 1);
-    let commands = it.on(Event::Started { last_stop: Some(StopReason::EndTurn) });
+    let commands = it.on(Event::Started(Beginning { last_stop: Some(StopReason::EndTurn), ..Beginning::default() }));
     assert_eq!(end(&commands), Some(&AgentEnd::Completed { text: "the end".into(), output: None }));
 }
 
@@ -392,7 +392,7 @@ fn events(step: Step, it: &Conversation) -> Vec<Event> {
                 |index| if seed % 2 == 0 { done(it.turn(), index, "r") } else { dropped(it.turn(), index) };
             open.into_iter().map(ends).collect()
         }
-        Step::Steer => vec![Event::Steered("please".into())],
+        Step::Steer => vec![Event::Steered(said("please".into()))],
         Step::Stop => vec![stop()],
         Step::Fail => vec![Event::RequestFailed(AgentEnd::Cancelled)],
     }

@@ -393,6 +393,7 @@ impl Desk {
             label: label.into(),
             definition: Arc::new(lead()),
             prompt: "go".into(),
+            fault: None,
             system_append: None,
             models: Vec::new(),
             effort: None,

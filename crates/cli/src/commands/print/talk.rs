@@ -125,6 +125,7 @@ impl Talk {
             label: "claw".to_owned(),
             definition: Arc::new(lead()),
             prompt: self.prompt.clone(),
+            fault: None,
             system_append: self.flags.append_system_prompt.clone(),
             models: vec![self.model.clone()],
             effort: None,

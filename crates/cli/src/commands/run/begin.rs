@@ -61,12 +61,15 @@ fn print_plan(plan: &Plan, format: Format) -> Result<u8, ExpectedError> {
 }
 
 async fn go(
-    setup: Setup,
+    mut setup: Setup,
     plan: Plan,
     flags: &RunFlags,
     permission: Permission,
     asks: bool,
 ) -> Result<u8, ExpectedError> {
+    for (name, most) in &plan.limits.providers {
+        setup.config.limit(name, *most);
+    }
     let mut signals = Signals::listen()?;
     let (asker, questions) = asker(asks);
     let logs = setup.logs()?;
@@ -114,6 +117,7 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
             Some(run) => ResumeFrom::Run(run.clone()),
             None => ResumeFrom::Newest,
         }),
+        accept_damage: flags.accept_damage,
         permission,
         model: flags.model.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -5,6 +5,7 @@ use crate::error::{ExpectedError, exit};
 use crate::signals::Ending;
 use crate::terminal::{Stdout, say, summary, width, write_answer, write_stdout};
 use claw_kernel::durable::LockFailed;
+use claw_orchestrator::journal::error::JournalError;
 use claw_orchestrator::report::RunReport;
 use claw_orchestrator::run::RunError;
 use claw_orchestrator::rundir::RunDirError;
@@ -71,6 +72,18 @@ pub(super) fn failed(error: &RunError) -> ExpectedError {
     let message = error.to_string();
     match error {
         RunError::Folder(error) => folder(error),
+        RunError::OtherWorkflow { .. } => ExpectedError::NotFound {
+            message,
+            hint: "`claw runs list` shows the runs of this project and their workflows".to_owned(),
+        },
+        RunError::Journal(JournalError::Damaged { .. }) => ExpectedError::Run {
+            message,
+            code: exit::STATE,
+            hint: Some(
+                "with --accept-damage the lost lines are moved to journal.damaged and their steps are in doubt"
+                    .to_owned(),
+            ),
+        },
         RunError::Journal(_) | RunError::Write { .. } => ExpectedError::Run {
             message,
             code: exit::STATE,
