@@ -14,6 +14,8 @@ mod hostile;
 #[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
+mod machine;
+#[cfg(test)]
 mod nodes;
 #[cfg(test)]
 mod print;

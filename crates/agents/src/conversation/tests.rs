@@ -2,6 +2,7 @@
 
 mod fakes;
 
+use crate::conversation::NotSteered;
 use crate::event::AgentEvent;
 use crate::outcome::{AgentEnd, FailureClass};
 use crate::permission::Permission;
@@ -208,9 +209,16 @@ async fn a_message_of_a_person_is_sent_at_the_next_step_and_kept() {
     let running = desk.start();
     desk.until(|event| matches!(event, AgentEvent::ToolStarted { .. })).await;
     running.steer("use b").unwrap();
+    // However often the conversation takes them in, no more than these wait.
+    let said = (0..40).filter(|_| running.steer("more").is_ok()).count();
+    // The clock is paused: everybody had their turn, and the tool still runs.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!((said, running.steer("too much")), (15, Err(NotSteered::Full)));
+    let orders = running.orders();
     running.outcome().await;
+    assert_eq!(orders.steer("too late"), Err(NotSteered::Ended));
     let requests = desk.model.requests();
-    assert_eq!(requests[1].messages.last().unwrap().text(), "use b");
+    assert!(requests[1].messages.last().unwrap().text().starts_with("use b"));
     assert!(std::fs::read_to_string(desk.transcript()).unwrap().contains("use b"));
 }
 
@@ -236,7 +244,7 @@ async fn the_next_request_after_a_kill_is_the_one_that_would_have_been_sent() {
     let whole = desk.model.requests()[1].messages.clone();
     // Killed right after the turn was kept.
     let kept = desk.news().into_iter().find_map(|event| match event {
-        AgentEvent::TurnKept { turn: 1, bytes } => Some(bytes),
+        AgentEvent::TurnKept { turn: 1, bytes, .. } => Some(bytes),
         _ => None,
     });
     let bytes = std::fs::read(desk.transcript()).unwrap();
@@ -253,6 +261,94 @@ async fn a_completed_transcript_gives_its_outcome_again_without_a_request() {
     desk.run().await;
     let outcome = desk.again().await;
     assert_eq!((outcome.end, desk.model.requests().len()), (completed("once"), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_answer_is_told_and_the_conversation_goes_on() {
+    let mut desk = Desk::new([say("not it")]);
+    desk.run().await;
+    desk.fault = Some("the answer is not JSON, key=hunter2hunter2".into());
+    desk.model.then([say("[]")]);
+    let outcome = desk.again().await;
+    assert_eq!((outcome.end, outcome.turns), (completed("[]"), 2));
+    let told = desk.model.requests()[1].messages.last().unwrap().text();
+    assert!(told.starts_with("The answer was refused: the answer is not JSON"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+    // Kept: a later attempt that nobody refuses gives the second answer.
+    desk.fault = None;
+    assert_eq!(desk.again().await.end, completed("[]"));
+    assert_eq!(desk.model.requests().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_structured_answer_is_told_behind_its_result() {
+    let answer = || calls([("structured_output", json!({"n": 7}))]);
+    let mut desk = Desk::new([answer(), answer()]);
+    desk.schema = Some(Arc::new(json!({"type": "object", "required": ["n"]})));
+    desk.run().await;
+    desk.fault = Some("the file out.txt is missing".into());
+    assert!(matches!(desk.again().await.end, AgentEnd::Completed { output: Some(_), .. }));
+    let request = &desk.model.requests()[1];
+    assert!(request.messages.last().unwrap().text().contains("out.txt is missing"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_means_nothing_to_a_conversation_that_has_not_ended() {
+    let mut desk = Desk::new([Reply::Fail(ErrorClass::Overloaded, String::new())]);
+    desk.run().await;
+    desk.fault = Some("never told".into());
+    desk.model.then([say("done")]);
+    assert_eq!(desk.again().await.end, completed("done"));
+    assert_eq!(desk.model.requests()[1].messages.len(), 1);
+}
+
+/// The transcript of an attempt that was killed while the calls of its first turn ran.
+fn killed_in_its_calls(desk: &Desk) {
+    let text = std::fs::read_to_string(desk.transcript()).unwrap();
+    let kept: String =
+        text.lines().take_while(|line| !line.contains("tool_result")).flat_map(|line| [line, "\n"]).collect();
+    durable::replace(&desk.transcript(), kept.as_bytes(), Mode::Private, Sync::No).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_kill_what_only_reads_runs_again_and_what_writes_does_not() {
+    let desk = Desk::new([
+        calls([("inside", json!({"path": "f", "tag": "once"})), ("echo", json!({"text": "read"}))]),
+        say("done"),
+    ]);
+    desk.run().await;
+    killed_in_its_calls(&desk);
+    // And killed once more in the same place: nothing was written for the calls.
+    killed_in_its_calls(&desk);
+    desk.model.then([say("looked")]);
+    let outcome = desk.again().await;
+    assert_eq!((outcome.end, outcome.turns, desk.ran().len()), (completed("looked"), 2, 1));
+    let told = "interrupted: state unknown, check before you repeat it";
+    assert_eq!(desk.results_of_request(2), [told, "read"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_turn_says_what_the_attempt_has_spent() {
+    let desk = Desk::new([calls([("echo", json!({"text": "A"}))]), say("done")]);
+    desk.run().await;
+    let spent: Vec<u64> = desk
+        .news()
+        .into_iter()
+        .filter_map(|e| if let AgentEvent::TurnKept { usage, .. } = e { Some(usage.input) } else { None })
+        .collect();
+    assert_eq!(spent, [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_in_a_long_command_leaves_nothing_at_the_cut_of_its_subject() {
+    let command = format!("{}hunter2hunter2", "x".repeat(194));
+    let desk = Desk::new([calls([("echo", json!({"text": "", "command": command}))]), say("done")]);
+    desk.run().await;
+    let shown = desk.news().into_iter().find_map(|event| match event {
+        AgentEvent::ToolStarted { subject, .. } => Some(subject),
+        _ => None,
+    });
+    assert!(!shown.unwrap().contains("hunt"));
 }
 
 #[tokio::test(start_paused = true)]

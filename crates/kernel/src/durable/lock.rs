@@ -50,33 +50,37 @@ impl FileLock {
     /// Takes the lock now or fails at once.
     pub fn take(path: &Path, owner: &Owner) -> Result<Self, LockFailed> {
         let io = |source| LockFailed::Io { path: path.to_owned(), source };
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .map_err(io)?;
+        let file = open(path).map_err(io)?;
         match file.try_lock() {
-            Ok(()) => {}
+            Ok(()) => Self::held(file, owner).map_err(io),
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 let _ = file.take(4096).read_to_string(&mut text);
-                return Err(LockFailed::Held {
-                    path: path.to_owned(),
-                    owner: serde_json::from_str(&text).ok(),
-                });
+                Err(LockFailed::Held { path: path.to_owned(), owner: serde_json::from_str(&text).ok() })
             }
-            Err(TryLockError::Error(source)) => return Err(io(source)),
+            Err(TryLockError::Error(source)) => Err(io(source)),
         }
-        let text = serde_json::to_string(owner).map_err(|error| io(error.into()))?;
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(text.as_bytes()))
-            .map_err(io)?;
+    }
+
+    /// Takes the lock as soon as it is free: blocks until then. For a holder that is known to be dead: a child that it
+    /// was about to start may hold its files for a moment longer.
+    pub fn wait(path: &Path, owner: &Owner) -> Result<Self, LockFailed> {
+        let taken = open(path).and_then(|file| file.lock().map(|()| file));
+        let held = taken.and_then(|file| Self::held(file, owner));
+        held.map_err(|source| LockFailed::Io { path: path.to_owned(), source })
+    }
+
+    fn held(mut file: File, owner: &Owner) -> io::Result<Self> {
+        let text = serde_json::to_string(owner)?;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(text.as_bytes())?;
         Ok(Self { _file: file })
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -111,6 +111,7 @@ async fn begin(
     }
     Ok(AgentRequest {
         id: prepared.id.clone(),
+        fault: None,
         label: launch.label.clone(),
         definition: Arc::clone(&work.definition),
         prompt,
@@ -350,7 +351,7 @@ impl Sink {
                 let phase = if is_error { ToolPhase::Failed } else { ToolPhase::Succeeded };
                 self.tell(RunEventKind::AgentTool { name: tool, subject: String::new(), phase });
             }
-            AgentEvent::TurnKept { turn, bytes } => {
+            AgentEvent::TurnKept { turn, bytes, usage: _ } => {
                 // A journal that fails ends the run at its next record that must be on disk.
                 let entry = Entry::Turn { turn, bytes };
                 let _ = self.hands.journal.record(Some(&self.addr), Some(self.attempt), entry).await;

@@ -171,7 +171,7 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
             run
         }
     };
-    let lock = rundir::take_lock(&run, None)?;
+    let lock = rundir::take_from_the_dead(&run, None).await?;
     let mut notes = Vec::new();
     if options.accept_damage {
         for step in store::accept_damage(&run)? {

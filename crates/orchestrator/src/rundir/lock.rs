@@ -3,10 +3,14 @@
 use super::{RunDir, RunDirError};
 use claw_kernel::clock;
 use claw_kernel::durable::{FileLock, LockFailed, Owner};
+use claw_kernel::tasks;
 use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::path::PathBuf;
+use std::time::Duration;
 
+/// How long the files of a dead holder may stay open.
+const WAIT_FOR_THE_DEAD: Duration = Duration::from_secs(2);
 /// Looks of others that a taker lets pass.
 const LOOKS: u32 = 5;
 
@@ -36,6 +40,29 @@ pub fn take_lock(run: &RunDir, socket: Option<PathBuf>) -> Result<FileLock, RunD
             Err(LockFailed::Held { .. }) if looks < LOOKS && !holder(run).is_held() => looks += 1,
             other => return Ok(other?),
         }
+    }
+}
+
+/// As [`take_lock`]; where the holder is dead, waits for a moment: a child that it was about to start may hold its files
+/// still.
+pub async fn take_from_the_dead(run: &RunDir, socket: Option<PathBuf>) -> Result<FileLock, RunDirError> {
+    let held = match take_lock(run, socket.clone()) {
+        Err(RunDirError::Lock(held @ LockFailed::Held { .. })) => held,
+        other => return other,
+    };
+    let is_dead = match &held {
+        LockFailed::Held { owner: Some(owner), .. } => super::is_gone(owner.pid, ""),
+        LockFailed::Held { owner: None, .. } | LockFailed::Io { .. } => false,
+    };
+    if !is_dead {
+        return Err(held.into());
+    }
+    let path = run.lock();
+    let owner = Owner { pid: std::process::id(), since: clock::now(), socket };
+    let waited = tasks::blocking("lock", move || FileLock::wait(&path, &owner));
+    match tokio::time::timeout(WAIT_FOR_THE_DEAD, waited).await {
+        Ok(Ok(taken)) => Ok(taken?),
+        Ok(Err(_)) | Err(_) => Err(held.into()),
     }
 }
 

@@ -1,11 +1,17 @@
-//! Output in bounded memory: the start and the end of each stream are kept, the whole goes to a file when it is long.
+//! Output in bounded memory, without known secrets: the start and the end of each stream are kept, the whole goes to a file when it is long.
 
 use super::job::SpillTo;
 use crate::cut;
+use claw_kernel::redact::Redactor;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes at the end of a stream in which a secret may have begun. A longer secret is found only where it came at once.
+const HELD_BACK: usize = 4096;
 
 /// One stream: its first and its last bytes.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +61,39 @@ impl Kept {
     }
 }
 
-/// The file that holds the whole output of both streams, in the order of arrival.
+/// The end of a stream so far, without secrets; kept back because a secret may begin in it.
+#[derive(Debug, Default)]
+struct Held(Vec<u8>);
+
+impl Held {
+    /// Gives what can go on.
+    fn push(&mut self, bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
+        self.0.extend_from_slice(bytes);
+        let mut clean = redacted(std::mem::take(&mut self.0), redactor);
+        // All that is complete is taken out, so a secret that this cut would go through is not known to be one.
+        self.0 = clean.split_off(clean.len().saturating_sub(HELD_BACK));
+        clean
+    }
+}
+
+/// Bad bytes stay as they are: a secret is text and holds none.
+fn redacted(bytes: Vec<u8>, redactor: &Redactor) -> Vec<u8> {
+    if let Ok(text) = std::str::from_utf8(&bytes) {
+        return match redactor.apply(text) {
+            Cow::Borrowed(_) => bytes,
+            Cow::Owned(clean) => clean.into_bytes(),
+        };
+    }
+    let mut clean = Vec::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        clean.extend_from_slice(redactor.apply(chunk.valid()).as_bytes());
+        clean.extend_from_slice(chunk.invalid());
+    }
+    clean
+}
+
+/// The file that holds the whole output of both streams: nearly in the order of arrival, the last 4 KiB of a stream wait
+/// for what follows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpilledOutput {
     /// The file.
@@ -77,17 +115,33 @@ pub(super) enum Stream {
 pub(super) struct Capture {
     pub(super) out: Kept,
     pub(super) err: Kept,
+    held: [Held; 2],
+    redactor: Arc<Redactor>,
     spill: Option<SpillTo>,
     name: String,
     file: Option<(File, SpilledOutput)>,
 }
 
 impl Capture {
-    pub(super) fn new(keep: usize, spill: Option<SpillTo>, name: String) -> Self {
-        Self { out: Kept::new(keep), err: Kept::new(keep), spill, name, file: None }
+    pub(super) fn new(keep: usize, spill: Option<SpillTo>, name: String, redactor: &Arc<Redactor>) -> Self {
+        Self {
+            out: Kept::new(keep),
+            err: Kept::new(keep),
+            held: Default::default(),
+            redactor: Arc::clone(redactor),
+            spill,
+            name,
+            file: None,
+        }
     }
 
+    /// Takes what came; known secrets go no further than here.
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let clean = self.held[stream as usize].push(bytes, &self.redactor);
+        self.keep(stream, &clean);
+    }
+
+    fn keep(&mut self, stream: Stream, bytes: &[u8]) {
         let total = self.out.total + self.err.total + bytes.len() as u64;
         if self.file.is_none() && self.spill.as_ref().is_some_and(|spill| total > spill.over) {
             self.open();
@@ -123,7 +177,48 @@ impl Capture {
         spilled.lost += (bytes.len() - written) as u64;
     }
 
-    pub(super) fn finish(self) -> (Kept, Kept, Option<SpilledOutput>) {
-        (self.out, self.err, self.file.map(|(_, spilled)| spilled))
+    /// What is held back goes out; then nothing is expected any more.
+    pub(super) fn finish(&mut self) -> (Kept, Kept, Option<SpilledOutput>) {
+        for stream in [Stream::Out, Stream::Err] {
+            let rest = std::mem::take(&mut self.held[stream as usize]).0;
+            self.keep(stream, &rest);
+        }
+        let (out, err) = (std::mem::take(&mut self.out), std::mem::take(&mut self.err));
+        (out, err, self.file.take().map(|(_, spilled)| spilled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "sk-canary-éèê-0123456789";
+
+    #[test]
+    fn a_secret_is_found_across_any_edge_of_chunks_and_other_bytes_stay() {
+        let redactor = Arc::new(Redactor::new([SECRET.to_owned()]));
+        let filler = [b"\xE2\xFFx".repeat(2000), b"\xC3".to_vec()].concat();
+        let all = [filler.as_slice(), SECRET.as_bytes(), b"\x80", SECRET.as_bytes(), &filler].concat();
+        let wanted = [filler.as_slice(), b"[redacted]\x80[redacted]", &filler].concat();
+        for size in [1, 2, 3, 7, 4095, 4096, 4097, all.len()] {
+            let folder = tempfile::tempdir().unwrap();
+            let spill = SpillTo { folder: folder.path().to_owned(), over: 10, most: 1 << 20 };
+            let mut capture = Capture::new(1 << 20, Some(spill), "j".into(), &redactor);
+            all.chunks(size).for_each(|chunk| capture.push(Stream::Err, chunk));
+            let (_, err, spilled) = capture.finish();
+            assert_eq!(err.bytes(), wanted, "{size}");
+            assert_eq!(std::fs::read(spilled.unwrap().path).unwrap(), wanted, "{size}");
+        }
+    }
+
+    #[test]
+    fn the_ends_that_are_kept_hold_no_part_of_a_secret() {
+        let redactor = Arc::new(Redactor::new([SECRET.to_owned()]));
+        for before in 0..60 {
+            let mut capture = Capture::new(60, None, "j".into(), &redactor);
+            capture.push(Stream::Out, format!("{}{SECRET}{}", "a".repeat(before), "b".repeat(60 - before)).as_bytes());
+            let text = capture.finish().0.text(50);
+            assert!(!text.contains("sk-") && !text.contains("789"), "{before} {text}");
+        }
     }
 }

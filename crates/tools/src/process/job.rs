@@ -1,6 +1,7 @@
 //! What is to be run, and within which bounds.
 
 use crate::sandbox::SandboxPolicy;
+use claw_kernel::redact::Redactor;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +44,11 @@ pub struct Job {
     pub keep: usize,
     /// Where the whole output goes when it is long; none: nowhere.
     pub spill: Option<SpillTo>,
+    /// Where governing files are moved that it made; none: into the folder of `spill`, else into a private folder of its
+    /// own among the system's temporary files.
+    pub aside: Option<PathBuf>,
+    /// Secrets that leave the output where it enters: what is kept and what is spilled are without them.
+    pub redactor: Arc<Redactor>,
     /// What it may touch.
     pub sandbox: Arc<SandboxPolicy>,
     /// Whether the shell's last working folder is reported.
@@ -77,6 +83,8 @@ impl Job {
             time: None,
             keep: Self::KEEP,
             spill: None,
+            aside: None,
+            redactor: Arc::default(),
             sandbox,
             report_folder: false,
         }

@@ -6,6 +6,7 @@ use super::start::{Started, start};
 use crate::error::ToolError;
 use crate::sandbox::SandboxStatus;
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::tasks;
 use rustix::process::Signal;
 use std::future::Future;
 use std::io;
@@ -80,16 +81,17 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
     let program = job.program.name();
     let failed = |source| ToolError::Start { program, source };
     let started = start(&job)?;
-    let capture = Capture::new(job.keep, job.spill.clone(), started.id.clone());
+    let capture = Capture::new(job.keep, job.spill.clone(), started.id.clone(), &job.redactor);
     let mut running = Running { started, capture, gone: false };
     let (end, left_behind) =
         running.finish(job.time.map(|time| began + time), cancel).await.map_err(failed)?;
     running.gone = true;
-    let aside = job.spill.as_ref().map_or_else(std::env::temp_dir, |spill| spill.folder.clone());
-    let put_aside = running.started.governed.put_aside(&aside);
     let folder = running.started.last_folder();
-    let capture = std::mem::replace(&mut running.capture, Capture::new(0, None, String::new()));
-    let (out, err, spilled) = capture.finish();
+    let put_aside = running.put_aside().await;
+    if let Some(scratch) = running.started.take_scratch() {
+        scratch.clear().await;
+    }
+    let (out, err, spilled) = running.capture.finish();
     let sandbox = job.sandbox.status();
     Ok(Finished { end, out, err, spilled, left_behind, put_aside, folder, sandbox, took: began.elapsed() })
 }
@@ -123,6 +125,18 @@ impl Running {
                 Ok((End::Cancelled, 0))
             }
         }
+    }
+
+    /// What governs is put back as it was; off the runtime's threads where there is something to do.
+    async fn put_aside(&mut self) -> Vec<PathBuf> {
+        let governed = std::mem::take(&mut self.started.governed);
+        if !governed.is_disturbed() {
+            return Vec::new();
+        }
+        let aside = self.started.aside.clone();
+        let work = tasks::blocking("put aside", move || governed.put_aside(&aside));
+        // A task of its own: it goes on where this call is dropped.
+        tasks::spawn("put aside", work).await.and_then(|moved| moved).unwrap_or_default()
     }
 
     /// Until the main process ends, or has to.

@@ -5,11 +5,14 @@ use super::job::{Job, Program};
 use super::pipes::Pipes;
 use super::scratch::Scratch;
 use crate::error::ToolError;
+use crate::files::paths;
 use crate::platform::{Group, adopt_orphans, prepare};
 use crate::sandbox::Governed;
 use claw_kernel::ids::RunId;
+use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,6 +23,8 @@ use tokio::process::{Child, Command};
 /// The mark in the environment by which what left its session is found.
 const MARK: &str = "CLAW_JOB";
 const FOLDER_FILE: &str = "CLAW_FOLDER_FILE";
+/// Bytes of a path, as the kernel has it.
+const MOST_PATH: u64 = 4096;
 /// The folder is written at the shell's exit, so that `exit` in the line does not skip it.
 const REPORT_FOLDER: &str = r#"trap 'pwd -P 2>/dev/null >"$CLAW_FOLDER_FILE"' EXIT; "#;
 
@@ -29,17 +34,34 @@ pub(super) struct Started {
     pub(super) group: Group,
     pub(super) pipes: Pipes,
     pub(super) governed: Governed,
+    /// Where what governs is put, resolved.
+    pub(super) aside: PathBuf,
     scratch: Option<Scratch>,
 }
 
 impl Started {
-    /// What the shell reported at its end.
+    /// What the shell reported at its end; the report is gone then. The command could write anything there, and put
+    /// anything in its place.
     pub(super) fn last_folder(&self) -> Option<PathBuf> {
-        let mut bytes = std::fs::read(folder_file(self.scratch.as_ref()?)).ok()?;
-        if bytes.pop()? != b'\n' || bytes.is_empty() {
+        let path = folder_file(self.scratch.as_ref()?);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(&path, flags, Mode::empty()).ok()?);
+        let _ = rustix::fs::unlink(&path);
+        if !file.metadata().ok()?.is_file() {
             return None;
         }
-        Some(PathBuf::from(OsString::from_vec(bytes)))
+        let mut bytes = Vec::new();
+        file.take(MOST_PATH + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > MOST_PATH || bytes.pop()? != b'\n' {
+            return None;
+        }
+        let folder = PathBuf::from(OsString::from_vec(bytes));
+        (folder.is_absolute() && folder.is_dir()).then_some(folder)
+    }
+
+    /// The temporary folder, to be removed.
+    pub(super) fn take_scratch(&mut self) -> Option<Scratch> {
+        self.scratch.take()
     }
 }
 
@@ -65,6 +87,7 @@ pub(super) fn start(job: &Job) -> Result<Started, ToolError> {
     let id = next_id();
     let scratch = job.sandbox.scratch().and_then(|scratch| scratch.child().ok());
     let governed = job.sandbox.governed();
+    let aside = aside(job, &id);
     let spawn = |governed: &Governed| {
         let mut command = command(job, &id, scratch.as_ref());
         prepare(&mut command, job.sandbox.child(&job.folder, governed));
@@ -88,7 +111,16 @@ pub(super) fn start(job: &Job) -> Result<Started, ToolError> {
     let ended = || failed(io::Error::other("it ended before it was started"));
     let group = child.id().and_then(|pid| Group::new(pid, format!("{MARK}={id}"))).ok_or_else(ended)?;
     let pipes = Pipes::of(&mut child, job.stdin.clone());
-    Ok(Started { id, child, group, pipes, governed, scratch })
+    Ok(Started { id, child, group, pipes, governed, aside, scratch })
+}
+
+/// To be asked before the job runs: a command could lead a symlink elsewhere.
+fn aside(job: &Job, id: &str) -> PathBuf {
+    match (&job.aside, &job.spill) {
+        (Some(aside), _) => paths::resolve(aside),
+        (None, Some(spill)) => paths::resolve(&spill.folder),
+        (None, None) => paths::resolve(&std::env::temp_dir()).join(format!("claw-refused-{id}")),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]

@@ -281,6 +281,79 @@ async fn what_governs_is_refused_when_it_exists_and_taken_out_when_it_is_made() 
 }
 
 #[tokio::test]
+async fn a_planted_symlink_leads_nowhere_and_command_jobs_have_an_aside_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, outside) = (folder.path().join("w"), folder.path().join("outside"));
+    std::fs::create_dir_all(outside.join("hooks")).unwrap();
+    std::fs::create_dir_all(&root).unwrap();
+    let policy = walled(&root);
+    if !policy.status().is_walled() {
+        return;
+    }
+    let line = "ln -s ../outside .claw; ln -s ../outside .git; mkdir .claude";
+    let mut job = Job::shell(line, policy.workspace(), Arc::clone(&policy));
+    job.aside = Some(folder.path().join("aside"));
+    let ended = done(job).await;
+    let names: Vec<_> = ended.put_aside.iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, [".git", ".claw", ".claude"]);
+    assert!(outside.join("hooks").exists());
+    assert_eq!(std::fs::read_dir(root).unwrap().count(), 0);
+    assert!(folder.path().join("aside/refused-0-.claude").is_dir());
+}
+
+#[tokio::test]
+async fn whatever_stands_where_the_folder_is_reported_does_not_hold_the_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = free(folder.path());
+    let f = "trap - EXIT; rm -f $CLAW_FOLDER_FILE; ";
+    for (line, known) in [
+        ("mkfifo $CLAW_FOLDER_FILE", false),
+        ("ln -s /dev/zero $CLAW_FOLDER_FILE", false),
+        ("yes /tmp/ | head -c 9000 > $CLAW_FOLDER_FILE", false),
+        ("echo /no/folder > $CLAW_FOLDER_FILE", false),
+        ("echo . > $CLAW_FOLDER_FILE", false),
+        ("mkdir $CLAW_FOLDER_FILE", false),
+        ("echo /tmp > $CLAW_FOLDER_FILE", true),
+    ] {
+        let mut job = Job::shell(format!("{f}{line}"), folder.path(), Arc::clone(&policy));
+        job.report_folder = true;
+        assert_eq!(done(job).await.folder.is_some(), known, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_deep_temporary_folder_is_removed_with_the_job() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = walled(folder.path());
+    let line = "echo $TMPDIR; cd $TMPDIR; for i in $(seq 3000); do mkdir a; cd -P a 2>/dev/null || break; done";
+    let mut job = Job::shell(line, folder.path(), Arc::clone(&policy));
+    job.report_folder = true;
+    let ended = done(job).await;
+    let scratch = ended.out.text(1000).trim().to_owned();
+    assert!(policy.status().is_walled() == scratch.contains("claw-"), "{scratch}");
+    assert!(!scratch.contains("claw-") || !Path::new(&scratch).exists());
+}
+
+#[tokio::test]
+async fn the_temporary_folder_is_made_by_the_first_job_and_goes_when_the_policy_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = walled(folder.path());
+    if !policy.status().is_walled() {
+        return;
+    }
+    let text = sh("echo $TMPDIR; echo x > $TMPDIR/x && echo ok", &policy).await.out.text(1000);
+    assert!(text.ends_with("\nok\n"), "{text}");
+    let top = Path::new(text.lines().next().unwrap()).parent().unwrap().to_owned();
+    assert!(top.exists());
+    policy.close();
+    assert!(!top.exists());
+    assert_eq!(sh("echo still", &policy).await.out.text(100), "still\n");
+    let unused = walled(folder.path());
+    unused.close();
+    assert!(unused.scratch().is_none());
+}
+
+#[tokio::test]
 async fn the_sandbox_cannot_signal_outside() {
     let work = tempfile::tempdir().unwrap();
     let policy = walled(work.path());

@@ -1,6 +1,6 @@
 //! What commands may touch, as data, and the one wall that is made from it.
 
-use super::governed::Governed;
+use super::governed::{GOVERNING_GIT, Governed};
 use super::status::SandboxStatus;
 use crate::files::paths;
 use crate::platform::{ChildPlan, Wall};
@@ -30,7 +30,7 @@ pub enum Network {
 }
 
 /// Governing paths of a workspace, relative to it.
-const GOVERNING: [&str; 5] = [".claw", ".claude", ".mcp.json", ".git/config", ".git/hooks"];
+const GOVERNING: [&str; 3] = [".claw", ".claude", ".mcp.json"];
 
 /// What commands may touch. Share one for all agents of the same rights: it owns the wall and the temporary folder.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ pub struct SandboxPolicy {
     governing: Vec<PathBuf>,
     scratch: OnceLock<Option<Scratch>>,
     wall: OnceLock<Option<Wall>>,
+    status: OnceLock<SandboxStatus>,
     mounts_refused: AtomicBool,
 }
 
@@ -49,7 +50,8 @@ impl SandboxPolicy {
     /// A policy over a workspace (absolute), network off.
     pub fn new(reach: Reach, workspace: impl Into<PathBuf>) -> Self {
         let workspace = paths::resolve(&workspace.into());
-        let governing = GOVERNING.iter().map(|name| workspace.join(name)).collect();
+        let git = GOVERNING_GIT.iter().map(|name| workspace.join(".git").join(name));
+        let governing = GOVERNING.iter().map(|name| workspace.join(name)).chain(git).collect();
         Self {
             reach,
             workspace,
@@ -58,6 +60,7 @@ impl SandboxPolicy {
             governing,
             scratch: OnceLock::new(),
             wall: OnceLock::new(),
+            status: OnceLock::new(),
             mounts_refused: AtomicBool::new(false),
         }
     }
@@ -129,41 +132,56 @@ impl SandboxPolicy {
         }
     }
 
-    /// What the running system holds of it. Makes the wall where that has not happened.
+    /// What the running system holds of it. Leaves nothing behind: the temporary folder is made by the first job.
     pub fn status(&self) -> SandboxStatus {
-        let Some(wall) = self.wall() else { return SandboxStatus::none("switched off") };
-        let mut status = wall.status.clone();
+        let probe = || {
+            self.writable().map_or_else(
+                || SandboxStatus::none("switched off"),
+                |folders| Wall::build(&folders, self.network).status,
+            )
+        };
+        let mut status = self.status.get_or_init(probe).clone();
         status.governors_held = status.is_walled() && !self.mounts_refused.load(Ordering::Relaxed);
         status
     }
 
-    /// The temporary folder of this policy's commands; none where none can be made.
+    /// Removes the temporary folder. Later jobs get none. Blocks as long as that takes; most are empty.
+    pub fn close(&self) {
+        if let Some(scratch) = self.scratch.get_or_init(|| None) {
+            scratch.close();
+        }
+    }
+
+    /// The temporary folder of this policy's commands, made when it is first asked for; none where none can be made.
     pub(crate) fn scratch(&self) -> Option<&Scratch> {
         self.scratch.get_or_init(|| Scratch::make().ok()).as_ref()
     }
 
     fn wall(&self) -> Option<&Wall> {
-        let build = || match self.reach {
-            Reach::Full => None,
-            Reach::ReadOnly => Some(Wall::build(&self.writable(&[]), self.network)),
-            Reach::WorkspaceWrite => {
-                let mut folders = vec![self.workspace.clone()];
-                folders.extend_from_slice(&self.extra);
-                Some(Wall::build(&self.writable(&folders), self.network))
-            }
+        let build = || {
+            let mut folders = self.writable()?;
+            folders.extend(self.scratch().map(|scratch| scratch.path().to_owned()));
+            Some(Wall::build(&folders, self.network))
         };
         self.wall.get_or_init(build).as_ref()
     }
 
-    fn writable(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
-        folders.iter().cloned().chain(self.scratch().map(|scratch| scratch.path().to_owned())).collect()
+    /// The folders of the user that commands write; none: all.
+    fn writable(&self) -> Option<Vec<PathBuf>> {
+        match self.reach {
+            Reach::Full => None,
+            Reach::ReadOnly => Some(Vec::new()),
+            Reach::WorkspaceWrite => {
+                Some([std::slice::from_ref(&self.workspace), self.extra.as_slice()].concat())
+            }
+        }
     }
 
     /// What governs, as it is before a command; nothing to watch where commands cannot write it or may.
     pub(crate) fn governed(&self) -> Governed {
         match self.reach {
             Reach::WorkspaceWrite if self.status().is_walled() => {
-                Governed::look(&self.workspace, &self.governing)
+                Governed::look(&self.writable().unwrap_or_default(), &self.governing)
             }
             Reach::WorkspaceWrite | Reach::ReadOnly | Reach::Full => Governed::default(),
         }
@@ -203,7 +221,7 @@ mod tests {
     #[test]
     fn what_governs_is_not_writable_and_neither_is_what_holds_it() {
         let policy = SandboxPolicy::new(Reach::WorkspaceWrite, "/w");
-        for path in ["/w/.claw/x", "/w/.mcp.json", "/w/.git/hooks/pre-commit", "/w/.git", "/w-evil/x", "/x"] {
+        for path in ["/w/.claw/x", "/w/.mcp.json", "/w/.git/commondir", "/w/.git", "/w/.git/config.worktree", "/w-evil/x", "/x"] {
             assert!(!policy.may_write(Path::new(path)), "{path}");
         }
         for path in ["/w/x", "/w/.git/index", "/w/.clawx", "/w/sub/.claw/x"] {

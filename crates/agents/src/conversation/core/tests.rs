@@ -1,4 +1,5 @@
 use super::super::history::fault;
+use super::super::steering::Room;
 use super::*;
 use claw_providers::event::{CutCall, CutReason};
 use claw_providers::usage::Usage;
@@ -22,12 +23,16 @@ fn conversation(max_turns: Option<u32>, answer: AnswerRule) -> Conversation {
     };
     let rules = Rules { max_turns, toolbox: toolbox(called), answer };
     let mut conversation = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
-    assert!(asks(&conversation.on(Event::Started(Beginning { last_stop: None, ..Beginning::default() }))));
+    assert!(asks(&conversation.on(Event::Started(Beginning::default()))));
     conversation
 }
 
 fn plain() -> Conversation {
     conversation(None, AnswerRule::Text)
+}
+
+fn said(text: &str) -> Steering {
+    Room::default().place(text.into()).unwrap()
 }
 
 fn text(text: &str) -> Block {
@@ -109,6 +114,62 @@ fn results(conversation: &Conversation) -> Vec<(String, String, bool)> {
         _ => None,
     };
     last.content.iter().filter_map(of).collect()
+}
+
+fn taken_up(answer: AnswerRule, open: Vec<(&str, &str, Value, bool)>) -> (Conversation, Vec<Command>) {
+    let open: Vec<OpenCall> = open
+        .into_iter()
+        .map(|(id, name, input, reads_only)| OpenCall { id: id.into(), name: name.into(), input, reads_only })
+        .collect();
+    let blocks = open.iter().map(|call| Block::ToolUse {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        input: call.input.clone(),
+    });
+    let last = Message { role: Role::Assistant, content: blocks.collect() };
+    let history = History::from_repaired(vec![Message::user("go"), last]);
+    let called = match &answer {
+        AnswerRule::Call(schema) => Some(schema.clone()),
+        AnswerRule::Text | AnswerRule::Document(_) => None,
+    };
+    let rules = Rules { max_turns: None, toolbox: toolbox(called), answer };
+    let mut it = Conversation::new(rules, history, 3);
+    let commands = it.on(Event::Started(Beginning { last_stop: Some(StopReason::ToolUse), open }));
+    (it, commands)
+}
+
+#[test]
+fn of_an_interrupted_batch_what_only_reads_runs_again_and_the_rest_is_told() {
+    let (mut it, commands) = taken_up(
+        AnswerRule::Text,
+        vec![
+            ("w", "bash", json!({"command": "make"}), false),
+            ("r", "read_file", json!({"path": "f"}), true),
+            ("x", "no_such_tool", json!({}), false),
+        ],
+    );
+    let planned: Vec<(CallNo, &str)> = run(&commands).iter().map(|call| (call.no, call.tool)).collect();
+    assert_eq!(planned, [(CallNo { turn: 3, index: 2 }, "read_file")]);
+    assert!(asks(&it.on(done(3, 2, "the file"))));
+    let results = results(&it);
+    assert_eq!(results[0], ("w".into(), "interrupted: state unknown, check before you repeat it".into(), true));
+    assert_eq!(results[1], ("r".into(), "the file".into(), false));
+    assert!(results[2].1.contains("no tool"), "{results:?}");
+    assert_eq!((it.turn(), fault(it.history().messages())), (4, None));
+}
+
+#[test]
+fn an_interrupted_batch_without_a_reading_call_asks_at_once() {
+    let (it, commands) = taken_up(AnswerRule::Text, vec![("w", "bash", json!({"command": "make"}), false)]);
+    assert!(asks(&commands) && run(&commands).is_empty());
+    assert_eq!(fault(it.history().messages()), None);
+}
+
+#[test]
+fn an_answer_in_an_interrupted_batch_still_ends_it() {
+    let rule = AnswerRule::Call(schema());
+    let (_, commands) = taken_up(rule, vec![("a", schema::TOOL, json!({"n": 7}), false)]);
+    assert!(matches!(end(&commands), Some(AgentEnd::Completed { output: Some(n), .. }) if *n == json!({"n": 7})));
 }
 
 #[test]
@@ -282,7 +343,7 @@ fn a_cancel_while_calls_run_answers_each_and_asks_no_more() {
     it.on(done(1, 2, "came in time"));
     let commands = it.on(stop());
     assert!(matches!(commands.as_slice(), [Command::StopWork]));
-    it.on(Event::Steered(said("and another thing".into())));
+    it.on(Event::Steered(said("and another thing")));
     assert!(it.on(dropped(1, 1)).is_empty());
     let commands = it.on(dropped(1, 3));
     assert_eq!(end(&commands), Some(&AgentEnd::Cancelled));
@@ -305,11 +366,11 @@ fn a_cancel_while_asking_drops_a_late_answer() {
 fn steering_is_put_in_at_the_next_step() {
     let mut it = plain();
     it.on(calls(vec![call("a", "bash")]));
-    assert!(it.on(Event::Steered(said("use b instead".into()))).is_empty());
+    assert!(it.on(Event::Steered(said("use b instead"))).is_empty());
     it.on(done(1, 1, "x"));
     let last = it.history().last().unwrap().clone();
     assert!(matches!(last.content.as_slice(), [Block::ToolResult { .. }, Block::Text { .. }]));
-    it.on(Event::Steered(said("and c".into())));
+    it.on(Event::Steered(said("and c")));
     assert!(asks(&it.on(answer(vec![text("done")], StopReason::EndTurn))));
     assert_eq!(it.history().last().unwrap().text(), "and c");
     assert_eq!(fault(it.history().messages()), None);
@@ -392,7 +453,7 @@ fn events(step: Step, it: &Conversation) -> Vec<Event> {
                 |index| if seed % 2 == 0 { done(it.turn(), index, "r") } else { dropped(it.turn(), index) };
             open.into_iter().map(ends).collect()
         }
-        Step::Steer => vec![Event::Steered(said("please".into()))],
+        Step::Steer => vec![Event::Steered(said("please"))],
         Step::Stop => vec![stop()],
         Step::Fail => vec![Event::RequestFailed(AgentEnd::Cancelled)],
     }

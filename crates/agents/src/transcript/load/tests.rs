@@ -42,8 +42,15 @@ fn lines(records: &[Record]) -> Vec<u8> {
     records.iter().flat_map(Record::line).collect()
 }
 
+/// What the conversation writes for calls that are open.
+fn results_of_open(loaded: &Loaded) -> Option<Message> {
+    let content: Vec<Block> = loaded.open.iter().map(|call| result(&call.id, "again")).collect();
+    (!content.is_empty()).then_some(Message { role: Role::User, content })
+}
+
 fn is_valid(loaded: &Loaded) -> Option<String> {
-    let history: Vec<Arc<Message>> = loaded.history.iter().cloned().map(Arc::new).collect();
+    let history = loaded.history.iter().cloned().chain(results_of_open(loaded));
+    let history: Vec<Arc<Message>> = history.map(Arc::new).collect();
     fault(&history)
 }
 
@@ -136,27 +143,28 @@ fn a_bad_line_in_the_middle_is_skipped_with_its_place() {
 }
 
 #[test]
-fn an_orphan_is_answered_once_and_the_second_load_changes_nothing() {
-    let mut records = vec![prompt(), said(1, vec![call("a"), call("b")]), told(1, vec![result("b", "B")])];
-    let loaded = read(&lines(&records));
+fn an_open_call_before_other_messages_is_told_that_it_was_interrupted() {
+    let records = [prompt(), said(1, vec![call("a"), call("b")]), told(1, vec![result("b", "B")])];
+    let loaded = load(&lines(&records), &|_, _| true).unwrap();
     let Block::ToolResult { content, is_error, .. } = &loaded.history[2].content[0] else { panic!() };
-    assert!(*is_error && content.contains("may or may not have run"), "{content}");
-    assert_eq!((loaded.repairs.len(), is_valid(&loaded)), (1, None));
-    records.truncate(2);
-    let loaded = read(&lines(&records));
-    assert_eq!(loaded.repairs.len(), 2);
-    let added = loaded.added.clone().unwrap();
-    records.push(Record::Message { turn: 1, message: added, stop: None });
-    let again = read(&lines(&records));
-    assert_eq!((again.repairs.as_slice(), &again.history), ([].as_slice(), &loaded.history));
+    assert!(*is_error);
+    assert_eq!(content, "interrupted: state unknown, check before you repeat it");
+    assert_eq!((loaded.repairs.len(), loaded.open.len(), is_valid(&loaded)), (1, 0, None));
 }
 
 #[test]
-fn a_call_that_only_reads_may_be_made_again() {
-    let records = [prompt(), said(1, vec![call("a")])];
-    let loaded = load(&lines(&records), &|name, _| name == "bash").unwrap();
-    let Block::ToolResult { content, .. } = &loaded.history[2].content[0] else { panic!() };
-    assert!(content.contains("call it again"), "{content}");
+fn the_calls_of_the_last_message_stay_open_and_those_that_only_read_are_known() {
+    let read = Block::ToolUse { id: "b".into(), name: "read_file".into(), input: json!({}) };
+    let bytes = lines(&[prompt(), said(1, vec![call("a"), read])]);
+    let loaded = load(&bytes, &|name, _| name == "read_file").unwrap();
+    let open: Vec<(&str, bool)> = loaded.open.iter().map(|call| (call.id.as_str(), call.reads_only)).collect();
+    assert_eq!(open, [("a", false), ("b", true)]);
+    let tools = |tool: &str| tool.to_owned();
+    assert_eq!(
+        loaded.repairs,
+        [Repair::Orphan { tool: tools("bash") }, Repair::Again { tool: tools("read_file") }]
+    );
+    assert_eq!((loaded.history.len(), is_valid(&loaded)), (2, None));
 }
 
 #[test]
@@ -204,12 +212,14 @@ proptest! {
         if loaded.unended {
             bytes.push(b'\n');
         }
-        if let Some(message) = loaded.added.clone() {
+        let mut history = loaded.history.clone();
+        if let Some(message) = results_of_open(&loaded) {
+            history.push(message.clone());
             bytes.extend(Record::Message { turn: loaded.turns, message, stop: None }.line());
         }
         let again = read(&bytes);
         prop_assert_eq!(again.repairs, []);
-        prop_assert_eq!(again.history, loaded.history);
+        prop_assert_eq!(again.history, history);
     }
 
     #[test]
