@@ -67,7 +67,8 @@ start() {
     echo $! >"$dir/server.pid"
     for _ in $(seq 600); do
       [ -f "$dir/url" ] && break
-      runs || { tail -5 "$dir/server.log" >&2; die "the model server ended; its log is $dir/server.log"; }
+      # Not `runs`: for a moment after its start the new process still bears this script's name.
+      kill -0 "$(cat "$dir/server.pid")" 2>/dev/null || { tail -5 "$dir/server.log" >&2; die "the model server ended; its log is $dir/server.log"; }
       sleep 0.1
     done
     [ -f "$dir/url" ] || die "the model server did not answer within 60 s; its log is $dir/server.log"

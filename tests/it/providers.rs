@@ -679,3 +679,72 @@ fn a_fallback_model_takes_over_and_it_is_said() {
     assert_eq!(output.stdout, "from the second\n");
     assert!(output.stderr.contains("sonnet"), "{output}");
 }
+
+#[test]
+fn cut_anywhere_a_stream_runs_no_tool_and_the_retry_is_the_answer() {
+    let touch = r#"{"command": "touch MUST_NOT_EXIST; echo 日本語🦀"}"#;
+    let body = message_start()
+        + &text_block(0, "é日🦀")
+        + &tool_block(1, "t1", "bash", touch)
+        + &message_end("tool_use");
+    let stop = body.find("event: message_stop").unwrap_or_default();
+    let points: usize = std::env::var("CLAW_CUT_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    for point in 0..points {
+        let at = stop * (point + 1) / points - 1;
+        let bytes = body.as_bytes()[..at].to_vec();
+        let provider = ScriptedProvider::new([
+            Route::reply(Reply::raw(bytes).end(if point % 2 == 0 { End::Cut } else { End::Close })).times(1),
+            Route::reply(Reply::text("SECOND-TRY-OK")),
+        ]);
+        let sandbox = Sandbox::anthropic(&provider);
+        let output = answer(&sandbox).expect_code(0);
+        assert_eq!(
+            (output.stdout.as_str(), provider.count()),
+            ("SECOND-TRY-OK\n", 2),
+            "cut at {at}: {output}"
+        );
+        assert!(!sandbox.has("MUST_NOT_EXIST"), "cut at {at}");
+    }
+}
+
+#[test]
+fn events_that_nobody_knows_are_passed_over_and_broken_ones_are_a_fault() {
+    let unknown = "event: news\ndata: {\"type\": \"news\", \"x\": [1]}\n\n";
+    let twice = message_end("end_turn") + &event(&json!({"type": "message_stop"}));
+    let good = message_start() + unknown + &text_block(0, "fine") + &twice;
+    let provider = ScriptedProvider::always(Reply::raw(good));
+    let output = answer(&Sandbox::anthropic(&provider)).expect_code(0);
+    assert_eq!((output.stdout.as_str(), provider.count()), ("fine\n", 1));
+    let broken = message_start() + "event: content_block_start\ndata: {\"type\": \"content_block_sta\n\n";
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::raw(broken)).times(1),
+        Route::reply(Reply::text("SECOND-TRY-OK")),
+    ]);
+    let output = answer(&Sandbox::anthropic(&provider)).expect_code(0);
+    assert_eq!((output.stdout.as_str(), provider.count()), ("SECOND-TRY-OK\n", 2), "{output}");
+}
+
+#[test]
+fn at_a_third_of_faults_every_agent_still_ends_and_few_requests_are_more() {
+    let busy = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let provider = ScriptedProvider::new([Route::answer(move |_| {
+        match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 10 {
+            0 => Reply::error(529, &busy),
+            3 => Reply::raw(message_start()).end(End::Cut),
+            6 => Reply::error(503, &busy),
+            _ => Reply::text("fine"),
+        }
+    })]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write(
+        "wf.toml",
+        "schema = 1\n[workflow]\nname = \"faults\"\n[node.look]\nagent = \"Explore\"\nprompt = \"{{ item }}\"\neach = { range = 60 }\n",
+    );
+    let output = Claw::new(CLAW, &sandbox)
+        .args(["run", "wf.toml"])
+        .env("CLAW_RETRY_BASE_MS", "5")
+        .run(BOUND)
+        .expect_code(0);
+    assert!(provider.count() <= 96, "{} requests for 60 answers: {output}", provider.count());
+}

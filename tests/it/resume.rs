@@ -307,6 +307,25 @@ fn a_damaged_line_in_the_middle_is_an_error_with_its_place() {
 }
 
 #[test]
+fn damage_that_was_accepted_is_kept_aside_and_the_run_goes_on() {
+    let provider = fails_at_c();
+    let sandbox = failed_run(&provider);
+    let run_folder = sandbox.newest_run();
+    let path = run_folder.path().join("journal.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[3] = lines[3].replacen("\"v\":1", "\"v\":7", 1);
+    let bad = lines[3].clone();
+    replace_file(&path, lines.join("\n") + "\n");
+    let output = run(&sandbox, &["--resume", "--accept-damage"]).run(BOUND).expect_code(0);
+    assert!(run_folder.read("journal.damaged").contains(&bad), "{output}");
+    assert!(output.stderr.contains("in doubt"), "{output}");
+    let asked = provider.count();
+    resume(&sandbox).expect_code(0);
+    assert_eq!(provider.count(), asked, "after that it is a run like any other");
+}
+
+#[test]
 fn a_command_killed_in_the_middle_is_in_doubt_until_somebody_decides() {
     let sandbox = Sandbox::new();
     let text = r#"

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Policies that are kept: above it, all are made anew as they are needed.
+/// Policies above which those are given up that nobody uses: they are made anew when they are needed.
 const MOST: usize = 256;
 
 type Kept = HashMap<(Reach, PathBuf), Arc<SandboxPolicy>>;
@@ -36,6 +36,8 @@ impl Sandboxes {
 
     /// The policy for a reach in a workspace. `protected` governs.
     pub fn policy(&self, reach: Reach, workspace: &Path, protected: &[PathBuf]) -> Arc<SandboxPolicy> {
+        // Given up after the lock: a policy removes its temporary folder.
+        let mut unused = Vec::new();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (reach, workspace.to_owned());
         if let Some(policy) = made.get(&key) {
@@ -43,10 +45,19 @@ impl Sandboxes {
         }
         let policy = Arc::new(self.build(reach, workspace, protected));
         if made.len() >= MOST {
-            made.clear();
+            unused.extend(made.extract_if(|_, policy| Arc::strong_count(policy) == 1));
         }
         made.insert(key, policy.clone());
+        drop(made);
+        drop(unused);
         policy
+    }
+
+    /// Removes the temporary folders of all policies, whoever still holds one. Call it once, at the end, when no command
+    /// runs any more. Blocks as long as that takes; mostly there is nothing in them.
+    pub fn close(&self) {
+        let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+        made.into_values().for_each(|policy| policy.close());
     }
 
     fn build(&self, reach: Reach, workspace: &Path, protected: &[PathBuf]) -> SandboxPolicy {

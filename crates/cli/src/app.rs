@@ -3,29 +3,65 @@
 use crate::args::{Command, Early, Format, parse};
 use crate::error::{ExpectedError, exit};
 use crate::{commands, log, terminal};
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 /// The program.
 pub fn main() -> ExitCode {
-    let code = match parse(std::env::args_os()) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if asks_for_version(&args) {
+        return ExitCode::from(asked(version()));
+    }
+    let wanted = format_in(&args);
+    let code = match parse(args) {
         Ok(command) => run(command),
-        Err(Early::Asked(text)) => match terminal::write_stdout(text) {
-            Ok(()) => exit::OK,
-            Err(error) => tell(&error, Format::Text),
-        },
+        Err(Early::Asked(text)) => asked(text),
         Err(Early::Incomplete(text)) => {
             terminal::say(&text);
             exit::USAGE
         }
-        Err(Early::Wrong(error)) => tell(&error, Format::Text),
+        Err(Early::Wrong(error)) => tell(&error, wanted),
     };
     ExitCode::from(code)
+}
+
+/// Scripts ask for it often: it costs no more than the start of a process.
+fn asks_for_version(args: &[OsString]) -> bool {
+    matches!(args, [_, flag] if flag == "--version" || flag == "-V")
+}
+
+fn version() -> String {
+    format!("claw {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+fn asked(text: String) -> u8 {
+    match terminal::write_stdout(text) {
+        Ok(()) => exit::OK,
+        Err(error) => tell(&error, Format::Text),
+    }
+}
+
+/// The format that arguments ask for which are not understood as a whole.
+fn format_in(args: &[OsString]) -> Format {
+    const FLAG: &str = "--output-format";
+    let words: Vec<&str> = args.iter().filter_map(|word| word.to_str()).collect();
+    let joined = words.iter().find_map(|word| word.strip_prefix(FLAG)?.strip_prefix('='));
+    let behind = words.windows(2).find_map(|pair| (pair[0] == FLAG).then_some(pair[1]));
+    match joined.or(behind) {
+        Some("json") => Format::Json,
+        Some("stream-json") => Format::StreamJson,
+        Some(_) | None => Format::Text,
+    }
 }
 
 fn run(command: Command) -> u8 {
     terminal::install_panic_hook();
     let format = format_of(&command);
+    if terminal::stdout_is_closed() {
+        // Before anything is spent on a result that has no place.
+        return tell(&terminal::closed(), format);
+    }
     // The hook has told the panic; what is left is the exit code.
     let done = catch_unwind(AssertUnwindSafe(|| {
         log::start()?;
@@ -74,4 +110,25 @@ fn tell(error: &ExpectedError, format: Format) -> u8 {
         let _ = terminal::write_stdout(format!("{}\n", error.json()));
     }
     error.exit_code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_one_that_the_help_tells() {
+        let args = ["claw", "--version"].map(OsString::from);
+        assert!(asks_for_version(&args) && !asks_for_version(&args[..1]));
+        assert!(matches!(parse(args), Err(Early::Asked(text)) if text == version()));
+    }
+
+    #[test]
+    fn the_format_is_known_even_where_the_arguments_are_wrong() {
+        let of = |line: &str| format_in(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(of("claw run --output-format json --wrong"), Format::Json);
+        assert_eq!(of("claw -p --output-format=stream-json --wrong"), Format::StreamJson);
+        assert_eq!(of("claw -p --output-format jsn"), Format::Text);
+        assert_eq!(of("claw --output-format"), Format::Text);
+    }
 }

@@ -157,7 +157,7 @@ fn governs(path: &Path, workspace: &Path) -> bool {
     names.iter().enumerate().any(|(at, name)| match *name {
         ".claw" | ".claude" | ".mcp.json" => true,
         // The folder itself too: replacing `.git` replaces what is in it.
-        ".git" => matches!(names.get(at + 1).copied(), None | Some("config" | "hooks")),
+        ".git" => matches!(names.get(at + 1).copied(), None | Some("config" | "config.worktree" | "commondir" | "hooks")),
         _ => false,
     })
 }
@@ -213,6 +213,8 @@ mod tests {
                 "/src/a/.mcp.json",
                 "/src/a/.git/config",
                 "/src/a/.git/hooks/pre-commit",
+                "/src/a/.git/commondir",
+                "/src/a/sub/.git/config.worktree",
                 "/src/a/.git",
                 "/src/a/flow.toml",
             ] {

@@ -2,7 +2,8 @@
 //! knows indicatif.
 
 use console::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use std::io;
 use std::time::Duration;
 
 /// Redraws a second that the terminal is asked for at most; the screen itself draws ten.
@@ -19,8 +20,11 @@ pub(super) struct Bars {
 
 impl Bars {
     pub(super) fn new() -> Self {
-        let term = Term::buffered_stderr();
-        let block = ProgressBar::with_draw_target(None, ProgressDrawTarget::term(term.clone(), HERTZ));
+        Self::on(Term::buffered_stderr())
+    }
+
+    fn on(term: Term) -> Self {
+        let block = ProgressBar::with_draw_target(None, target(&term));
         // The template is a constant that parses.
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             block.set_style(style);
@@ -58,12 +62,12 @@ impl Bars {
 
     pub(super) fn resume(&mut self) {
         self.suspended = false;
-        self.block.set_draw_target(ProgressDrawTarget::term(self.term.clone(), HERTZ));
+        self.block.set_draw_target(target(&self.term));
     }
 
     /// Takes the block away; the cursor stands at the start of an empty line.
     pub(super) fn clear(&self) {
-        self.block.set_draw_target(ProgressDrawTarget::term(self.term.clone(), HERTZ));
+        // The target alone knows how many lines stand there: another one would leave them.
         self.block.set_elapsed(Duration::ZERO);
         self.block.finish_and_clear();
         // Where the terminal is gone there is nothing to restore.
@@ -75,5 +79,120 @@ impl Bars {
 impl Drop for Bars {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+fn target(term: &Term) -> ProgressDrawTarget {
+    ProgressDrawTarget::term_like_with_hz(Box::new(Surface { term: term.clone() }), HERTZ)
+}
+
+/// The terminal, with the cursor at the start of the last line after each draw. Behind a full line the next character
+/// would begin another one: what the terminal echoes (`^C`) would then shift all that follows.
+#[derive(Debug)]
+struct Surface {
+    term: Term,
+}
+
+impl TermLike for Surface {
+    fn width(&self) -> u16 {
+        self.term.size().1
+    }
+
+    fn height(&self) -> u16 {
+        self.term.size().0
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        self.term.move_cursor_up(lines)
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        self.term.move_cursor_down(lines)
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.term.move_cursor_right(columns)
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.term.move_cursor_left(columns)
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.term.write_line(text)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.term.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.term.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.term.write_str("\r")?;
+        self.term.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Seek, Write};
+
+    /// What stands on a terminal of 24 rows and 80 columns.
+    fn shown(mut file: File) -> Vec<String> {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        let mut screen = vt100::Parser::new(24, 80, 0);
+        // As the terminal's driver does.
+        screen.process(String::from_utf8(bytes).unwrap().replace('\n', "\r\n").as_bytes());
+        let rows = screen.screen().rows(0, 80).map(|row| row.trim_end().to_owned());
+        rows.filter(|row| !row.is_empty()).collect()
+    }
+
+    fn bars() -> (Bars, File) {
+        let file = tempfile::tempfile().unwrap();
+        let term = Term::read_write_pair(File::open("/dev/null").unwrap(), file.try_clone().unwrap());
+        (Bars::on(term), file)
+    }
+
+    fn lines(all: &[&str]) -> Vec<String> {
+        all.iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    #[test]
+    fn nothing_of_the_block_is_left_when_it_is_gone() {
+        let (mut bars, mut file) = bars();
+        bars.draw(lines(&["header", "agent a", "agent b"]));
+        bars.above("one finished");
+        // What a terminal echoes when somebody presses Ctrl-C.
+        file.write_all(b"^C").unwrap();
+        bars.above("stopping");
+        assert_eq!(
+            shown(file.try_clone().unwrap()),
+            ["one finished", "stopping", "header", "agent a", "agent b"]
+        );
+        drop(bars);
+        file.write_all(b"summary\n").unwrap();
+        assert_eq!(shown(file), ["one finished", "stopping", "summary"]);
+    }
+
+    #[test]
+    fn a_block_that_was_taken_away_for_a_question_comes_back_once() {
+        let (mut bars, mut file) = bars();
+        bars.draw(lines(&["header", "agent a"]));
+        bars.suspend();
+        file.write_all(b"question? y\n").unwrap();
+        bars.resume();
+        bars.draw(lines(&["header", "agent b"]));
+        let screen = shown(file.try_clone().unwrap());
+        assert_eq!(screen.iter().filter(|line| *line == "header").count(), 1, "{screen:?}");
+        assert_eq!(screen.last().map(String::as_str), Some("agent b"));
+        drop(bars);
+        assert!(!shown(file).contains(&"agent b".to_owned()));
     }
 }

@@ -4,6 +4,7 @@
 
 mod bars;
 mod board;
+mod closed;
 mod detect;
 mod ended;
 pub mod figures;
@@ -18,13 +19,14 @@ mod summary;
 mod view;
 
 pub use board::BoardReader;
+pub use closed::stdout_is_closed;
 pub use detect::{Surroundings as TerminalSurroundings, kind};
 pub use ended::ended;
 pub use panics::install as install_panic_hook;
 pub use question::{Question, TerminalAsker, confirm};
 pub use screen::Screen;
 pub use stdio::{
-    Piped, Stdout, piped_stdin, say, somebody_to_ask, stderr_is_terminal, stdout_is_broken,
+    Piped, Stdout, closed, piped_stdin, say, somebody_to_ask, stderr_is_terminal, stdout_is_broken,
     stdout_is_terminal, width, write_answer, write_stdout,
 };
 pub use summary::summary;

@@ -1,6 +1,7 @@
 //! The three streams of the process. Standard output carries the result and nothing else; a reader that goes away is
 //! an answer, never a panic.
 
+use super::closed::stdout_is_closed;
 use crate::error::ExpectedError;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::tasks;
@@ -30,11 +31,19 @@ pub fn say(text: &str) -> bool {
 /// # Errors
 /// `Pipe` where the reader went away, `Stdout` for anything else.
 pub fn write_stdout(text: impl AsRef<[u8]>) -> Result<(), ExpectedError> {
+    if stdout_is_closed() {
+        return Err(closed());
+    }
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => ExpectedError::Pipe,
         _ => ExpectedError::Stdout(error),
     })
+}
+
+/// What is said where standard output was closed from the start.
+pub fn closed() -> ExpectedError {
+    ExpectedError::Stdout(std::io::Error::other("it is closed; to throw the result away, send it to /dev/null"))
 }
 
 /// Standard input is a terminal.

@@ -16,7 +16,11 @@ impl ChildPlan {
     }
 
     /// Not here.
-    pub(crate) fn with_pins<'p>(self, _pins: impl IntoIterator<Item = (&'p Path, bool)>) -> Self {
+    pub(crate) fn with_mounts<'p>(
+        self,
+        _writable: Vec<&'p Path>,
+        _pins: impl IntoIterator<Item = (&'p Path, bool)>,
+    ) -> Self {
         self
     }
 }

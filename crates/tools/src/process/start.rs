@@ -88,17 +88,17 @@ pub(super) fn start(job: &Job) -> Result<Started, ToolError> {
     let scratch = job.sandbox.scratch().and_then(|scratch| scratch.child().ok());
     let governed = job.sandbox.governed();
     let aside = aside(job, &id);
-    let spawn = |governed: &Governed| {
+    let spawn = |mounts| {
         let mut command = command(job, &id, scratch.as_ref());
-        prepare(&mut command, job.sandbox.child(&job.folder, governed));
+        prepare(&mut command, job.sandbox.child(&job.folder, &governed, mounts));
         command.spawn()
     };
-    let spawned = match spawn(&governed) {
+    let spawned = match spawn(true) {
         // It may be the mounts that are refused: once without them.
-        Err(first) if governed.pins().next().is_some() => match spawn(&Governed::default()) {
+        Err(first) if job.sandbox.may_mount() => match spawn(false) {
             Ok(child) => {
                 if job.sandbox.mounts_were_refused() {
-                    tracing::warn!(error = %first, "commands are started without mounts over governing files");
+                    tracing::warn!(error = %first, "commands are started without mounts of their own");
                 }
                 Ok(child)
             }

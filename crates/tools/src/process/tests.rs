@@ -325,7 +325,8 @@ async fn whatever_stands_where_the_folder_is_reported_does_not_hold_the_call() {
 async fn a_deep_temporary_folder_is_removed_with_the_job() {
     let folder = tempfile::tempdir().unwrap();
     let policy = walled(folder.path());
-    let line = "echo $TMPDIR; cd $TMPDIR; for i in $(seq 3000); do mkdir a; cd -P a 2>/dev/null || break; done";
+    let line = "echo $TMPDIR; cd $TMPDIR; d=$(printf 'a/%.0s' $(seq 1000)); \
+                for i in 1 2 3 4 5; do mkdir -p $d; cd $d 2>/dev/null; done";
     let mut job = Job::shell(line, folder.path(), Arc::clone(&policy));
     job.report_folder = true;
     let ended = done(job).await;
@@ -351,6 +352,76 @@ async fn the_temporary_folder_is_made_by_the_first_job_and_goes_when_the_policy_
     let unused = walled(folder.path());
     unused.close();
     assert!(unused.scratch().is_none());
+}
+
+#[tokio::test]
+async fn modes_owners_and_times_are_held_outside_the_workspace_and_everywhere_in_read_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, out) = (folder.path().join("w"), folder.path().join("out"));
+    std::fs::create_dir_all(&root).unwrap();
+    for path in [root.join("f"), out.clone()] {
+        claw_kernel::durable::replace(&path, b"x", claw_kernel::durable::Mode::Private, claw_kernel::durable::Sync::No)
+            .unwrap();
+    }
+    let line = "for f in ../out f $TMPDIR/t; do [ -e $f ] || echo x > $f; chmod 640 $f && touch -d 2001-01-01 $f && echo $f; done";
+    let writes = walled(&root);
+    if !writes.status().governors_held {
+        return;
+    }
+    let text = |ended: Finished| ended.out.text(1000).lines().map(|l| l[..1].to_owned()).collect::<String>();
+    let ended = text(sh(line, &writes).await);
+    if !writes.status().governors_held {
+        return;
+    }
+    assert_eq!(ended, "f/");
+    let reads = Arc::new(SandboxPolicy::new(Reach::ReadOnly, &root));
+    assert_eq!(text(sh(line, &reads).await), "/");
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&out), mode(&root.join("f"))), (0o600, 0o640));
+}
+
+#[tokio::test]
+async fn other_streams_than_tcp_are_held_where_the_network_is_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let off = walled(folder.path());
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let line = format!(
+        "python3 - <<'E'\nimport socket\ndef t(name, f):\n  try: f(); print(name)\n  except OSError as e: pass\n\
+         S = socket.socket; I = socket.AF_INET\n\
+         t('mptcp', lambda: S(I, 1, 262)); t('raw', lambda: S(I, 3, 1)); t('packet', lambda: S(17, 3, 0))\n\
+         t('sctp', lambda: S(I, 5, 132)); t('vsock', lambda: S(40, 1, 0))\n\
+         t('early', lambda: S(I, 1).sendto(b'x', 0x20000000, ('127.0.0.1', {port})))\n\
+         t('tcp', lambda: S(I, 1)); t('udp', lambda: S(socket.AF_INET6, 2)); t('unix', lambda: socket.socketpair())\nE"
+    );
+    let ended = sh(&line, &off).await;
+    if !off.status().network_held || ended.end != End::Exited(0) {
+        return;
+    }
+    assert_eq!(ended.out.text(1000), "tcp\nudp\nunix\n");
+}
+
+#[tokio::test]
+async fn root_in_the_sandbox_keeps_no_right_that_reaches_round_the_wall() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = walled(folder.path());
+    if !policy.status().is_walled() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let line = "grep -E 'Cap(Prm|Eff|Bnd|Inh)' /proc/self/status; cat /proc/$PPID/environ || echo held; \
+                touch f && chown 12:12 f && chmod 600 f && echo mine";
+    let out = sh(line, &policy).await.out.text(1000);
+    let rights: Vec<u64> = out
+        .lines()
+        .filter_map(|line| u64::from_str_radix(line.strip_prefix("Cap")?.split('\t').nth(1)?, 16).ok())
+        .collect();
+    assert_eq!(rights.len(), 4, "{out}");
+    assert!(rights.iter().all(|rights| rights & !0b1111_1011 == 0), "{out}");
+    assert!(out.ends_with("held\nmine\n"), "{out}");
+    let free = sh("grep CapEff /proc/self/status", &free(folder.path())).await.out.text(100);
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    assert!(own.contains(free.trim()), "without a sandbox nothing is given up: {free}");
 }
 
 #[tokio::test]

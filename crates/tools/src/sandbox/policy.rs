@@ -32,6 +32,8 @@ pub enum Network {
 /// Governing paths of a workspace, relative to it.
 const GOVERNING: [&str; 3] = [".claw", ".claude", ".mcp.json"];
 
+const NO_MOUNTS: &str = "no mounts: governing files that exist, and modes, owners and times of files, are not held";
+
 /// What commands may touch. Share one for all agents of the same rights: it owns the wall and the temporary folder.
 #[derive(Debug)]
 pub struct SandboxPolicy {
@@ -142,6 +144,9 @@ impl SandboxPolicy {
         };
         let mut status = self.status.get_or_init(probe).clone();
         status.governors_held = status.is_walled() && !self.mounts_refused.load(Ordering::Relaxed);
+        if status.is_walled() && !status.governors_held {
+            status.reason.get_or_insert_with(|| NO_MOUNTS.to_owned());
+        }
         status
     }
 
@@ -187,12 +192,32 @@ impl SandboxPolicy {
         }
     }
 
-    /// How a child that works in `folder` is confined.
-    pub(crate) fn child(&self, folder: &Path, governed: &Governed) -> ChildPlan {
+    /// Whether commands get mounts of their own. A workspace that is the root cannot be put back over itself.
+    pub(crate) fn may_mount(&self) -> bool {
+        let is_root = self.workspace.parent().is_none() || self.extra.iter().any(|path| path.parent().is_none());
+        self.confines()
+            && self.status().is_walled()
+            && !is_root
+            && !self.mounts_refused.load(Ordering::Relaxed)
+    }
+
+    /// How a child that works in `folder` is confined; without `mounts` only by what needs none.
+    pub(crate) fn child(&self, folder: &Path, governed: &Governed, mounts: bool) -> ChildPlan {
         let plan = ChildPlan::new(folder);
         let Some(wall) = self.wall() else { return plan };
         let plan = walled(plan, wall);
-        if self.mounts_refused.load(Ordering::Relaxed) { plan } else { plan.with_pins(governed.pins()) }
+        if !mounts || !self.may_mount() {
+            return plan;
+        }
+        let mut writable = match self.reach {
+            Reach::WorkspaceWrite => vec![self.workspace.as_path()],
+            Reach::ReadOnly | Reach::Full => Vec::new(),
+        };
+        if !writable.is_empty() {
+            writable.extend(self.extra.iter().map(PathBuf::as_path).filter(|path| path.exists()));
+        }
+        writable.extend(self.scratch().map(Scratch::path));
+        plan.with_mounts(writable, governed.pins())
     }
 
     /// The system does not let a child mount: later children are started without. Whether that is news.
@@ -204,7 +229,7 @@ impl SandboxPolicy {
 #[cfg(target_os = "linux")]
 fn walled(plan: ChildPlan, wall: &Wall) -> ChildPlan {
     match &wall.ruleset {
-        Some(ruleset) => plan.with_ruleset(std::sync::Arc::clone(ruleset)),
+        Some(ruleset) => plan.with_wall(std::sync::Arc::clone(ruleset), wall.filter),
         None => plan,
     }
 }

@@ -1,8 +1,10 @@
-//! Linux: Landlock, mount namespaces, pidfds, `/proc`.
+//! Linux: Landlock, a filter of system calls, mount namespaces, pidfds, `/proc`.
 
+mod calls;
 mod child;
 mod kin;
 mod open;
+mod rights;
 mod wall;
 
 pub(crate) use child::{ChildPlan, prepare};

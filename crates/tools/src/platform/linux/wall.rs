@@ -1,5 +1,6 @@
 //! The write wall: one Landlock ruleset for each policy, made once, used by every child of that policy.
 
+use super::calls;
 use crate::sandbox::{Network, SandboxStatus, WallKind};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
@@ -19,6 +20,8 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 pub(crate) struct Wall {
     /// Given to each child.
     pub(crate) ruleset: Option<Arc<OwnedFd>>,
+    /// The filter of system calls, where the network is off.
+    pub(crate) filter: Option<&'static [libc::sock_filter]>,
     /// What holds.
     pub(crate) status: SandboxStatus,
 }
@@ -30,16 +33,21 @@ impl Wall {
         if abi < 1 {
             return Self::none("this kernel has no Landlock");
         }
+        let filter = match network {
+            Network::Off => calls::filter(),
+            Network::On => None,
+        };
         match ruleset(writable, network) {
             Ok(created) => match Option::<OwnedFd>::from(created) {
                 Some(fd) => Self {
                     ruleset: Some(Arc::new(fd)),
+                    filter,
                     status: SandboxStatus {
                         kind: WallKind::WriteWall,
                         abi: u32::try_from(abi).unwrap_or(0),
-                        network_held: network == Network::Off && abi >= 4,
+                        network_held: filter.is_some() && abi >= 4,
                         governors_held: false,
-                        reason: missing(abi),
+                        reason: missing(abi).or_else(|| unfiltered(network, filter.is_some())),
                     },
                 },
                 None => Self::none("Landlock is switched off in this kernel"),
@@ -49,7 +57,7 @@ impl Wall {
     }
 
     fn none(reason: &str) -> Self {
-        Self { ruleset: None, status: SandboxStatus::none(reason) }
+        Self { ruleset: None, filter: None, status: SandboxStatus::none(reason) }
     }
 }
 
@@ -61,6 +69,11 @@ fn missing(abi: i64) -> Option<String> {
         4 | 5 => Some("old Landlock: signals to other processes are not held".to_owned()),
         _ => None,
     }
+}
+
+fn unfiltered(network: Network, is_filtered: bool) -> Option<String> {
+    (network == Network::Off && !is_filtered)
+        .then(|| "no filter of system calls: streams other than TCP are not held".to_owned())
 }
 
 /// The version of Landlock in the running kernel; 0 or less: none.
