@@ -49,7 +49,10 @@ mod tests {
     fn an_escape_sequence_is_shown_and_not_sent() {
         assert_eq!(visible("a\u{1b}[2Jb\n"), "a␛[2Jb\n");
         assert_eq!(visible("\u{202e}x\u{9b}"), "<U+202E>x<U+009B>");
-        assert_eq!(visible("\u{61c}\u{ad}\u{180e}\u{fff9}\u{fffb}"), "<U+061C><U+00AD><U+180E><U+FFF9><U+FFFB>");
+        assert_eq!(
+            visible("\u{61c}\u{ad}\u{180e}\u{fff9}\u{fffb}"),
+            "<U+061C><U+00AD><U+180E><U+FFF9><U+FFFB>"
+        );
         assert!(matches!(visible("plain\ttext"), Cow::Borrowed(_)));
     }
 

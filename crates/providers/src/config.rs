@@ -181,7 +181,8 @@ const ALIASES: [(&str, &str); 6] = [
 impl ProvidersConfig {
     /// At most so many requests in flight to a provider, by name; a smaller limit that is there stays.
     pub fn limit(&mut self, provider: &str, most: usize) {
-        for profile in self.profiles.iter_mut().filter(|profile| profile.name.eq_ignore_ascii_case(provider)) {
+        for profile in self.profiles.iter_mut().filter(|profile| profile.name.eq_ignore_ascii_case(provider))
+        {
             profile.in_flight = Some(profile.in_flight.map_or(most, |now| now.min(most)));
         }
     }

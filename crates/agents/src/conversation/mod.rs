@@ -21,8 +21,8 @@ pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
-pub(crate) use running::{run, without_work};
 pub use running::{NotSteered, Orders, RunningAgent};
+pub(crate) use running::{run, without_work};
 pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
 pub(crate) use shell::{RequestShape, Running, Shell, Spent, failed};
 pub(crate) use steering::{MOST_STEERING, Room};

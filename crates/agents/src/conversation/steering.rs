@@ -53,7 +53,8 @@ mod tests {
     #[test]
     fn a_place_is_free_again_when_its_message_is_gone() {
         let room = Room::default();
-        let mut waiting: Vec<Steering> = (0..MOST_STEERING).filter_map(|n| room.place(n.to_string())).collect();
+        let mut waiting: Vec<Steering> =
+            (0..MOST_STEERING).filter_map(|n| room.place(n.to_string())).collect();
         assert_eq!(waiting.len(), MOST_STEERING);
         assert!(room.place("one too many".into()).is_none());
         assert_eq!(waiting.remove(0).block().as_text(), Some("0"));

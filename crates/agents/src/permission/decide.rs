@@ -157,7 +157,10 @@ fn governs(path: &Path, workspace: &Path) -> bool {
     names.iter().enumerate().any(|(at, name)| match *name {
         ".claw" | ".claude" | ".mcp.json" => true,
         // The folder itself too: replacing `.git` replaces what is in it.
-        ".git" => matches!(names.get(at + 1).copied(), None | Some("config" | "config.worktree" | "commondir" | "hooks")),
+        ".git" => matches!(
+            names.get(at + 1).copied(),
+            None | Some("config" | "config.worktree" | "commondir" | "hooks")
+        ),
         _ => false,
     })
 }

@@ -65,7 +65,9 @@ impl fmt::Display for Repair {
                 write!(f, "line {line} (offset {offset}) is no record and is skipped")
             }
             Self::Orphan { tool } => write!(f, "a call of `{tool}` had no result: it was interrupted"),
-            Self::Again { tool } => write!(f, "a call of `{tool}` had no result and only reads: it is made again"),
+            Self::Again { tool } => {
+                write!(f, "a call of `{tool}` had no result and only reads: it is made again")
+            }
             Self::StrayResults(count) => write!(f, "{count} results without a call were dropped"),
         }
     }
@@ -218,12 +220,7 @@ impl Loaded {
     }
 
     /// One result for each open call, in their order, then everything else.
-    fn answered(
-        &mut self,
-        open: &mut Vec<OpenCall>,
-        content: Vec<Block>,
-        stray: &mut usize,
-    ) -> Vec<Block> {
+    fn answered(&mut self, open: &mut Vec<OpenCall>, content: Vec<Block>, stray: &mut usize) -> Vec<Block> {
         let mut results = HashMap::new();
         let mut rest = Vec::new();
         for block in content {

@@ -106,7 +106,9 @@ pub(super) fn row_view(row: &Row, now: Timestamp) -> RowView {
     let doing = match &row.state {
         None | Some(StepState::Ended { .. }) => Doing::Working { tool: None },
         Some(StepState::Ready { position }) => Doing::Queued { position: *position },
-        Some(StepState::Running) if row.tool.is_none() && row.written > 0 => Doing::Writing { chars: row.written },
+        Some(StepState::Running) if row.tool.is_none() && row.written > 0 => {
+            Doing::Writing { chars: row.written }
+        }
         Some(StepState::Running) => Doing::Working { tool: row.tool.clone() },
         Some(StepState::Waiting(WaitingFor::Permission)) => Doing::Asking,
         Some(StepState::Waiting(WaitingFor::Provider { delay, why })) => {

@@ -43,7 +43,9 @@ pub fn write_stdout(text: impl AsRef<[u8]>) -> Result<(), ExpectedError> {
 
 /// What is said where standard output was closed from the start.
 pub fn closed() -> ExpectedError {
-    ExpectedError::Stdout(std::io::Error::other("it is closed; to throw the result away, send it to /dev/null"))
+    ExpectedError::Stdout(std::io::Error::other(
+        "it is closed; to throw the result away, send it to /dev/null",
+    ))
 }
 
 /// Standard input is a terminal.

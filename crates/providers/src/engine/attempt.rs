@@ -170,12 +170,12 @@ impl Attempt<'_> {
         let headers = response.headers().clone();
         let request_id = ["request-id", "x-request-id"].iter().find_map(|name| text(&headers, name));
         if status.is_redirection() {
-            let fault =
-                Fault::new("redirect", &self.redirect(&headers), ErrorClass::Refused, self.redactor);
+            let fault = Fault::new("redirect", &self.redirect(&headers), ErrorClass::Refused, self.redactor);
             return self.refusal(status.as_u16(), request_id, fault, None);
         }
         let body = error_body(response).await;
-        let fault = read_fault(status.as_u16(), status.canonical_reason().unwrap_or("unknown"), &body, self.redactor);
+        let fault =
+            read_fault(status.as_u16(), status.canonical_reason().unwrap_or("unknown"), &body, self.redactor);
         let wait =
             retry_after(text(&headers, "retry-after-ms"), text(&headers, "retry-after"), SystemTime::now());
         self.refusal(status.as_u16(), request_id, fault, wait)
@@ -217,7 +217,8 @@ impl Attempt<'_> {
             (Some(host), None) => host.to_owned(),
             (None, _) => "its address".to_owned(),
         };
-        let kind = ProviderErrorKind::Connect { provider: self.provider(), address, message: describe(error) };
+        let kind =
+            ProviderErrorKind::Connect { provider: self.provider(), address, message: describe(error) };
         TryFailed::new(kind, ErrorClass::Transient)
     }
 

@@ -181,7 +181,11 @@ mod tests {
         let redactor = Redactor::new(["CANARYKEY9876543210".to_owned()]);
         let body = format!("{}CANARYKEY9876543210", "A".repeat(590));
         let fault = super::read_fault(401, "Unauthorized", body.as_bytes(), &redactor);
-        assert!(!fault.message.contains("CANARY") && fault.message.contains("[redacted]"), "{}", fault.message);
+        assert!(
+            !fault.message.contains("CANARY") && fault.message.contains("[redacted]"),
+            "{}",
+            fault.message
+        );
     }
 
     #[test]

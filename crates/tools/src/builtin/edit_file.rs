@@ -187,6 +187,11 @@ fn not_found(path: &Path, text: &str, old: &str) -> String {
     }
 }
 
+/// Bytes of a line that is compared letter by letter.
+const NEAR_LENGTH: usize = 120;
+/// Lines that are compared so.
+const NEAR_CANDIDATES: usize = 500;
+
 /// The line that is the same but for spaces, that holds the text, or that differs little.
 fn near_line<'t>(text: &'t str, first: &str) -> Option<(usize, &'t str)> {
     let lines = || text.lines().take(NEAR_LINES).enumerate().map(|(at, line)| (at + 1, line));
@@ -199,8 +204,14 @@ fn near_line<'t>(text: &'t str, first: &str) -> Option<(usize, &'t str)> {
         .find(|(_, line)| bare(line) == wanted)
         .or_else(|| lines().find(|(_, line)| line.contains(first)))
         .or_else(|| {
-            let short = lines().map(|(_, line)| line.trim()).filter(|line| line.len() <= 300);
-            let near = near::nearest(cut::plain(first, 300), short)?;
+            // A distance costs the product of the lengths: few lines, short ones, of about the same length.
+            let wanted = first.trim();
+            let alike = |line: &&str| line.len() <= NEAR_LENGTH && line.len().abs_diff(wanted.len()) * 3 <= wanted.len();
+            let short = lines().map(|(_, line)| line.trim()).filter(alike).take(NEAR_CANDIDATES);
+            if wanted.len() > NEAR_LENGTH {
+                return None;
+            }
+            let near = near::nearest(wanted, short)?;
             lines().find(|(_, line)| line.trim() == near)
         })
 }

@@ -35,13 +35,36 @@ impl Walk<'_> {
         if let Some(types) = self.types {
             walk.types(types);
         }
-        walk.filter_entry(|entry| entry.file_name() != ".git" && !kind::is_of_a_process(entry.path()));
+        walk.filter_entry(|entry| {
+            entry.file_name() != ".git" && !kind::is_of_a_process(entry.path()) && has_plain_ignore_files(entry)
+        });
+        if !self.root.ancestors().all(are_plain) {
+            // Above the root such a file would be opened as well.
+            walk.parents(false);
+        }
         walk.build().take(MOST_ENTRIES).filter_map(Result::ok).filter(move |entry| {
             entry
                 .file_type()
                 .is_some_and(|kind| kind.is_file() || (self.folders && kind.is_dir() && entry.depth() > 0))
         })
     }
+}
+
+/// Files that the walker opens by itself, by plain open.
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+/// Larger ones are no lists of patterns.
+const MOST_IGNORE_BYTES: u64 = 1 << 20;
+
+/// A folder whose ignore file is a pipe, a device or huge is not entered: opening it could last for ever.
+fn has_plain_ignore_files(entry: &DirEntry) -> bool {
+    !entry.file_type().is_some_and(|kind| kind.is_dir()) || are_plain(entry.path())
+}
+
+fn are_plain(folder: &Path) -> bool {
+    IGNORE_FILES.iter().all(|name| match folder.join(name).metadata() {
+        Ok(meta) => meta.is_file() && meta.len() <= MOST_IGNORE_BYTES,
+        Err(_) => true,
+    })
 }
 
 /// Ends a search that nobody waits for.

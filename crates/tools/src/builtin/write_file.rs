@@ -80,6 +80,9 @@ impl Tool for WriteFile {
     }
 }
 
+/// Larger files are not written over: their old content could be neither kept nor shown.
+const MOST_BYTES: u64 = 32 << 20;
+
 struct Written {
     old: Option<String>,
     new: String,
@@ -114,9 +117,16 @@ fn before(path: &Path) -> Result<Option<(Vec<u8>, Seen)>, ToolError> {
     {
         return Ok(None);
     }
-    let (mut file, meta) = kind::open_regular(path)?;
+    let (file, meta) = kind::open_regular(path)?;
+    if meta.len() > MOST_BYTES {
+        return Err(ToolError::Refused(format!(
+            "{} has {} bytes, more than the {MOST_BYTES} that are written over; remove it with bash first if that is meant",
+            path.display(),
+            meta.len()
+        )));
+    }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|source| ToolError::Io { path: PathBuf::from(path), source })?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|source| ToolError::Io { path: PathBuf::from(path), source })?;
     let seen = Seen::whole(&meta, &bytes);
     Ok(Some((bytes, seen)))
 }

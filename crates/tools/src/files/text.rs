@@ -83,17 +83,18 @@ impl TextFile {
     pub fn replace(&self, ranges: &[Range<usize>], new: &str) -> Self {
         let mut text = String::with_capacity(self.text.len() + new.len());
         let mut at = 0;
+        // Looked at once: a file may hold millions of matches.
+        let (whole_is_crlf, has_crlf) = (mostly_crlf(&self.text), self.text.contains("\r\n"));
+        let (with_crlf, with_lf) = (to_crlf(new), new.replace("\r\n", "\n"));
         for range in ranges {
             text.push_str(&self.text[at..range.end][..range.start - at]);
             let replaced = &self.text[range.clone()];
-            let model = if replaced.contains('\n') { replaced } else { &self.text };
-            if mostly_crlf(model) {
-                text.push_str(&to_crlf(new));
-            } else if self.text.contains("\r\n") {
-                text.push_str(&new.replace("\r\n", "\n"));
-            } else {
-                text.push_str(new);
-            }
+            let is_crlf = if replaced.contains('\n') { mostly_crlf(replaced) } else { whole_is_crlf };
+            text.push_str(match (is_crlf, has_crlf) {
+                (true, _) => &with_crlf,
+                (false, true) => &with_lf,
+                (false, false) => new,
+            });
             at = range.end;
         }
         text.push_str(&self.text[at..]);

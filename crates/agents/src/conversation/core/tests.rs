@@ -152,7 +152,10 @@ fn of_an_interrupted_batch_what_only_reads_runs_again_and_the_rest_is_told() {
     assert_eq!(planned, [(CallNo { turn: 3, index: 2 }, "read_file")]);
     assert!(asks(&it.on(done(3, 2, "the file"))));
     let results = results(&it);
-    assert_eq!(results[0], ("w".into(), "interrupted: state unknown, check before you repeat it".into(), true));
+    assert_eq!(
+        results[0],
+        ("w".into(), "interrupted: state unknown, check before you repeat it".into(), true)
+    );
     assert_eq!(results[1], ("r".into(), "the file".into(), false));
     assert!(results[2].1.contains("no tool"), "{results:?}");
     assert_eq!((it.turn(), fault(it.history().messages())), (4, None));
@@ -169,7 +172,9 @@ fn an_interrupted_batch_without_a_reading_call_asks_at_once() {
 fn an_answer_in_an_interrupted_batch_still_ends_it() {
     let rule = AnswerRule::Call(schema());
     let (_, commands) = taken_up(rule, vec![("a", schema::TOOL, json!({"n": 7}), false)]);
-    assert!(matches!(end(&commands), Some(AgentEnd::Completed { output: Some(n), .. }) if *n == json!({"n": 7})));
+    assert!(
+        matches!(end(&commands), Some(AgentEnd::Completed { output: Some(n), .. }) if *n == json!({"n": 7}))
+    );
 }
 
 #[test]
@@ -401,7 +406,8 @@ fn a_finished_transcript_is_not_asked_again() {
     let said = Message { role: Role::Assistant, content: vec![text("the end")] };
     let history = History::from_repaired(vec![Message::user("go"), said]);
     let mut it = Conversation::new(rules, history, 1);
-    let commands = it.on(Event::Started(Beginning { last_stop: Some(StopReason::EndTurn), ..Beginning::default() }));
+    let commands =
+        it.on(Event::Started(Beginning { last_stop: Some(StopReason::EndTurn), ..Beginning::default() }));
     assert_eq!(end(&commands), Some(&AgentEnd::Completed { text: "the end".into(), output: None }));
 }
 

@@ -157,7 +157,8 @@ fn the_calls_of_the_last_message_stay_open_and_those_that_only_read_are_known() 
     let read = Block::ToolUse { id: "b".into(), name: "read_file".into(), input: json!({}) };
     let bytes = lines(&[prompt(), said(1, vec![call("a"), read])]);
     let loaded = load(&bytes, &|name, _| name == "read_file").unwrap();
-    let open: Vec<(&str, bool)> = loaded.open.iter().map(|call| (call.id.as_str(), call.reads_only)).collect();
+    let open: Vec<(&str, bool)> =
+        loaded.open.iter().map(|call| (call.id.as_str(), call.reads_only)).collect();
     assert_eq!(open, [("a", false), ("b", true)]);
     let tools = |tool: &str| tool.to_owned();
     assert_eq!(
