@@ -127,6 +127,12 @@ fn a_signal_leaves_the_terminal_as_it_was_and_tells_how_to_go_on() {
         assert_eq!((output.code, output.signal.as_deref()), (code, None), "{}", output.raw);
         assert!(output.cooked && !output.screen.cursor_hidden && !output.screen.alternate);
         assert!(output.raw.contains("resume: claw run wf.toml --resume="), "{}", output.raw);
+        // No line of a bar is left above what the end tells.
+        assert!(
+            !output.screen.contains("running") && !output.screen.contains("turn 1"),
+            "{}",
+            output.screen.text()
+        );
         let statuses = sandbox.newest_run().statuses();
         assert!(statuses.values().all(|status| status == "cancelled"), "{statuses:?}");
         gate.open();

@@ -76,7 +76,7 @@ async fn prepare(
     let answer = answer_rule(&services, &request, &models[0])
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
-    let context = context(&request, policy.clone());
+    let context = context(&services, &request, policy.clone());
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
     let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;
     let history = begin(&services, &request, &mut loaded, &mut transcript)
@@ -164,7 +164,7 @@ fn answer_rule(
     Ok(AnswerRule::Call(compiled))
 }
 
-fn context(request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
+fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
     ToolContext {
         folder: Arc::new(WorkingFolder::new(request.workspace.clone())),
         agent: request.label.as_str().into(),
@@ -173,6 +173,7 @@ fn context(request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
         cancel: CancelToken::new(),
         sandbox,
         spill: Arc::new(request.spill.clone()),
+        redactor: services.redactor.clone(),
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::error::ToolError;
 use crate::output::ToolOutput;
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::redact::Redactor;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a call would do to the world, known before it runs. The permission gate reads this, never the input.
@@ -22,10 +23,26 @@ pub struct Effect {
 }
 
 impl Effect {
+    /// The path that is read.
+    pub(crate) fn read(&self, tool: &'static str) -> Result<&Path, ToolError> {
+        self.reads.first().map(PathBuf::as_path).ok_or_else(|| nothing_judged(tool))
+    }
+
+    /// The path that is written.
+    pub(crate) fn written(&self, tool: &'static str) -> Result<&Path, ToolError> {
+        self.writes.first().map(PathBuf::as_path).ok_or_else(|| nothing_judged(tool))
+    }
+
     /// Whether nothing but reading happens.
     pub fn is_read_only(&self) -> bool {
         self.writes.is_empty() && self.executes.is_none() && !self.network
     }
+}
+
+/// A call without the effect that was judged for it.
+fn nothing_judged(tool: &'static str) -> ToolError {
+    let message = "no path was judged for this call".to_owned();
+    ToolError::Input { tool, path: "path".to_owned(), message }
 }
 
 /// A tool. One file for each; stateless: what a conversation carries is in `ToolContext`.
@@ -41,8 +58,15 @@ pub trait Tool: Send + Sync + 'static {
     /// What a call with this input would do. Errors: the input is not valid.
     fn effect(&self, ctx: &ToolContext, input: &Value) -> Result<Effect, ToolError>;
     /// Runs the call. Cancel-safe: ends within 2 s of `ctx.cancel`, leaves nothing behind.
-    fn call<'a>(&'a self, ctx: &'a ToolContext, input: Value)
-    -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    ///
+    /// `judged`: what `effect` said of this input and the gate let pass. Paths are taken from there and never resolved
+    /// again: what was judged is what runs.
+    fn call<'a>(
+        &'a self,
+        ctx: &'a ToolContext,
+        judged: &'a Effect,
+        input: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
 /// What one conversation lends to its calls. Cheap to clone.
@@ -60,4 +84,6 @@ pub struct ToolContext {
     pub sandbox: Arc<crate::sandbox::SandboxPolicy>,
     /// Folder for outputs too long for the model; made on first use.
     pub spill: Arc<PathBuf>,
+    /// Known secrets leave a text before it is cut or kept: a cut would leave a part of one that nobody knows again.
+    pub redactor: Arc<Redactor>,
 }

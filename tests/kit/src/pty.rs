@@ -53,6 +53,24 @@ pub struct Screen {
 }
 
 impl Screen {
+    /// A screen of 24 rows and 80 columns after these bytes of a program.
+    pub fn after(bytes: &str) -> Self {
+        let mut parser = vt100::Parser::new(24, 80, 0);
+        // As the terminal's driver passes them on.
+        parser.process(bytes.replace('\n', "\r\n").as_bytes());
+        Self::of(parser.screen())
+    }
+
+    fn of(screen: &vt100::Screen) -> Self {
+        let (_, columns) = screen.size();
+        Self {
+            lines: screen.rows(0, columns).map(|line| line.trim_end().to_owned()).collect(),
+            cursor: screen.cursor_position(),
+            cursor_hidden: screen.hide_cursor(),
+            alternate: screen.alternate_screen(),
+        }
+    }
+
     /// The whole text, lines ended by line feeds.
     pub fn text(&self) -> String {
         self.lines.join("\n")
@@ -177,14 +195,7 @@ struct SeenState {
 
 impl SeenState {
     fn screen(&self) -> Screen {
-        let screen = self.parser.screen();
-        let (_, columns) = screen.size();
-        Screen {
-            lines: screen.rows(0, columns).map(|line| line.trim_end().to_owned()).collect(),
-            cursor: screen.cursor_position(),
-            cursor_hidden: screen.hide_cursor(),
-            alternate: screen.alternate_screen(),
-        }
+        Screen::of(self.parser.screen())
     }
 }
 

@@ -142,7 +142,7 @@ impl CallDesk {
             let result = CallResult::error("not run: the journal could not be written");
             return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
         }
-        let result = self.call(tool, input, cancel).await;
+        let result = self.call(tool, &effect, input, cancel).await;
         let mut report = CallReport::of(result);
         if is_journaled {
             report.log_failed = self.effects.done(no, Digest::of(&report.result.text)).await.err();
@@ -182,9 +182,9 @@ impl CallDesk {
         }
     }
 
-    async fn call(&self, tool: &dyn Tool, input: Value, cancel: &CancelToken) -> CallResult {
+    async fn call(&self, tool: &dyn Tool, judged: &Effect, input: Value, cancel: &CancelToken) -> CallResult {
         let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
-        let called = AssertUnwindSafe(tool.call(&context, input)).catch_unwind().await;
+        let called = AssertUnwindSafe(tool.call(&context, judged, input)).catch_unwind().await;
         let called = called.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
         let mut result = match called {
             Ok(ToolOutput { text, is_error, images, .. }) => CallResult {

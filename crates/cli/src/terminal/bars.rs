@@ -139,19 +139,16 @@ impl TermLike for Surface {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use claw_kit::Screen;
     use std::fs::File;
     use std::io::{Read, Seek, Write};
 
     /// What stands on a terminal of 24 rows and 80 columns.
     fn shown(mut file: File) -> Vec<String> {
-        let mut bytes = Vec::new();
+        let mut bytes = String::new();
         file.rewind().unwrap();
-        file.read_to_end(&mut bytes).unwrap();
-        let mut screen = vt100::Parser::new(24, 80, 0);
-        // As the terminal's driver does.
-        screen.process(String::from_utf8(bytes).unwrap().replace('\n', "\r\n").as_bytes());
-        let rows = screen.screen().rows(0, 80).map(|row| row.trim_end().to_owned());
-        rows.filter(|row| !row.is_empty()).collect()
+        file.read_to_string(&mut bytes).unwrap();
+        Screen::after(&bytes).lines.into_iter().filter(|line| !line.is_empty()).collect()
     }
 
     fn bars() -> (Bars, File) {

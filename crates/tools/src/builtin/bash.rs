@@ -75,6 +75,7 @@ impl Tool for Bash {
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        _judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(call(ctx, input))
@@ -94,6 +95,7 @@ async fn call(ctx: &ToolContext, input: Value) -> Result<ToolOutput, ToolError> 
     job.time = Some(time);
     job.keep = KEEP;
     job.spill = Some(SpillTo { folder: ctx.spill.to_path_buf(), over: MOST as u64, most: MOST_SPILLED });
+    job.redactor = Arc::clone(&ctx.redactor);
     job.report_folder = true;
     let done = run(job, &ctx.cancel).await?;
     let shown = Shown::of(&done);

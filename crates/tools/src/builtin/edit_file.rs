@@ -10,6 +10,7 @@ use crate::output::ToolOutput;
 use crate::patch::hunks;
 use crate::read_state::{Knowledge, ReadState, Seen, write_turn};
 use crate::tool::{Effect, Tool, ToolContext};
+use claw_kernel::redact::Redactor;
 use claw_kernel::{near, tasks};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -75,21 +76,23 @@ impl Tool for EditFile {
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input: Input = input::parse(NAME, &input)?;
-            let path = ctx.folder.resolve(&input.path);
+            let path = judged.written(NAME)?.to_owned();
             let turn = tokio::select! {
                 turn = write_turn([path.clone()]) => turn,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
             };
             let (reads, agent) = (Arc::clone(&ctx.reads), Arc::clone(&ctx.agent));
+            let redactor = Arc::clone(&ctx.redactor);
             let shown = ctx.folder.shown(&path).into_owned();
             // Once begun it is brought to its end, turn included, also when the call is dropped.
             let work = tasks::blocking(NAME, move || {
                 let _turn = turn;
-                edit(&path, &input, &reads, &agent).map(|done| done.output(&path, &shown, &input))
+                edit(&path, &input, &reads, &agent, &redactor).map(|done| done.output(&path, &shown, &input))
             });
             work.await.map_err(|error| ToolError::Panicked(error.to_string()))?
         })
@@ -103,7 +106,13 @@ struct Edited {
     stored: Stored,
 }
 
-fn edit(path: &Path, input: &Input, reads: &ReadState, agent: &Arc<str>) -> Result<Edited, ToolError> {
+fn edit(
+    path: &Path,
+    input: &Input,
+    reads: &ReadState,
+    agent: &Arc<str>,
+    redactor: &Redactor,
+) -> Result<Edited, ToolError> {
     let refused = |text: String| Err(ToolError::Refused(text));
     if input.old_string == input.new_string {
         return refused("old_string and new_string are the same: there is nothing to change".to_owned());
@@ -127,7 +136,7 @@ fn edit(path: &Path, input: &Input, reads: &ReadState, agent: &Arc<str>) -> Resu
         let found = file.find(&input.old_string);
         let lines: Vec<usize> = found.iter().map(|range| line_of(file.text(), range.start)).collect();
         match found.len() {
-            0 => return refused(not_found(path, file.text(), &input.old_string)),
+            0 => return refused(not_found(path, file.text(), &input.old_string, redactor)),
             2.. if !input.replace_all => return refused(several(path, &lines)),
             _ => (file.replace(&found, &input.new_string), lines),
         }
@@ -173,12 +182,12 @@ fn several(path: &Path, lines: &[usize]) -> String {
     )
 }
 
-fn not_found(path: &Path, text: &str, old: &str) -> String {
+fn not_found(path: &Path, text: &str, old: &str, redactor: &Redactor) -> String {
     let shown = path.display();
     let first = old.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match near_line(text, first.trim()) {
         Some((number, line)) => {
-            let line = cut::head(line.trim_end(), 200);
+            let line = cut::head(&redactor.apply(line.trim_end()), 200);
             format!(
                 "old_string is not found in {shown}; the nearest to its first line is line {number}: {line}"
             )
@@ -206,7 +215,9 @@ fn near_line<'t>(text: &'t str, first: &str) -> Option<(usize, &'t str)> {
         .or_else(|| {
             // A distance costs the product of the lengths: few lines, short ones, of about the same length.
             let wanted = first.trim();
-            let alike = |line: &&str| line.len() <= NEAR_LENGTH && line.len().abs_diff(wanted.len()) * 3 <= wanted.len();
+            let alike = |line: &&str| {
+                line.len() <= NEAR_LENGTH && line.len().abs_diff(wanted.len()) * 3 <= wanted.len()
+            };
             let short = lines().map(|(_, line)| line.trim()).filter(alike).take(NEAR_CANDIDATES);
             if wanted.len() > NEAR_LENGTH {
                 return None;

@@ -58,18 +58,19 @@ impl Tool for GlobSearch {
 
     fn effect(&self, ctx: &ToolContext, input: &Value) -> Result<Effect, ToolError> {
         let input: Input = input::parse(NAME, input)?;
-        let (root, _) = plan(ctx, &input)?;
+        let root = ctx.folder.resolve(&parts(&input).0);
         Ok(Effect { reads: vec![root], ..Effect::default() })
     }
 
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input: Input = input::parse(NAME, &input)?;
-            let (root, matcher) = plan(ctx, &input)?;
+            let (root, matcher) = plan(judged.read(NAME)?, &input)?;
             let cancel = ctx.cancel.clone();
             let work = tasks::blocking(NAME, move || search(&root, &matcher, &cancel));
             let found = tokio::select! {
@@ -82,8 +83,9 @@ impl Tool for GlobSearch {
     }
 }
 
-/// The folder to walk, and what is compared with each path below it. What is fixed at the start of the pattern is part of the folder.
-fn plan(ctx: &ToolContext, input: &Input) -> Result<(PathBuf, GlobMatcher), ToolError> {
+/// The folder to walk as typed, and what is compared with each path below it. What is fixed at the start of the pattern
+/// is part of the folder.
+fn parts(input: &Input) -> (String, String) {
     let magic = |part: &&str| part.contains(['*', '?', '[', '{', '\\']);
     let parts: Vec<&str> = input.pattern.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let fixed = parts.iter().position(magic).unwrap_or(parts.len().saturating_sub(1));
@@ -93,17 +95,19 @@ fn plan(ctx: &ToolContext, input: &Input) -> Result<(PathBuf, GlobMatcher), Tool
         format!("{}/", input.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("."))
     };
     start.push_str(&parts[..fixed].join("/"));
-    let root = ctx.folder.resolve(&start);
+    let rest = if parts.is_empty() { "*".to_owned() } else { parts[fixed..].join("/") };
+    (start, rest)
+}
+
+fn plan(root: &Path, input: &Input) -> Result<(PathBuf, GlobMatcher), ToolError> {
+    let root = root.to_owned();
     match std::fs::metadata(&root) {
         Ok(meta) if meta.is_dir() => {}
         Ok(_) => return Err(ToolError::Refused(format!("{} is not a folder", root.display()))),
         Err(source) => return Err(ToolError::Io { path: root, source }),
     }
-    let rest = if parts.is_empty() { "*".to_owned() } else { parts[fixed..].join("/") };
-    let glob = GlobBuilder::new(&rest).literal_separator(true).build().map_err(|error| ToolError::Input {
-        tool: NAME,
-        path: "pattern".to_owned(),
-        message: error.to_string(),
+    let glob = GlobBuilder::new(&parts(input).1).literal_separator(true).build().map_err(|error| {
+        ToolError::Input { tool: NAME, path: "pattern".to_owned(), message: error.to_string() }
     })?;
     Ok((root, glob.compile_matcher()))
 }

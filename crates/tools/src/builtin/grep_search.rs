@@ -8,6 +8,7 @@ use crate::input;
 use crate::output::ToolOutput;
 use crate::tool::{Effect, Tool, ToolContext};
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::redact::Redactor;
 use claw_kernel::tasks;
 use futures_util::future::BoxFuture;
 use grep_matcher::LineTerminator;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const NAME: &str = "grep_search";
 /// Lines or files that are given when no limit is asked for.
@@ -116,14 +118,16 @@ impl Tool for GrepSearch {
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input: Input = input::parse(NAME, &input)?;
-            let plan = Plan::of(ctx, input)?;
+            let plan = Plan::of(judged.read(NAME)?, input)?;
             let cancel = ctx.cancel.clone();
             let current = ctx.folder.current();
-            let work = tasks::blocking(NAME, move || plan.search(&current, &cancel));
+            let redactor = Arc::clone(&ctx.redactor);
+            let work = tasks::blocking(NAME, move || plan.search(&current, redactor, &cancel));
             tokio::select! {
                 done = work => done.map_err(|error| ToolError::Panicked(error.to_string()))?,
                 () = ctx.cancel.cancelled() => Err(ToolError::Cancelled),
@@ -151,8 +155,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(ctx: &ToolContext, input: Input) -> Result<Self, ToolError> {
-        let root = root(ctx, &input);
+    fn of(root: &Path, input: Input) -> Result<Self, ToolError> {
+        let root = root.to_owned();
         let meta = std::fs::metadata(&root).map_err(|source| ToolError::Io { path: root.clone(), source })?;
         let matcher = RegexMatcherBuilder::new()
             .case_insensitive(input.any_case)
@@ -183,9 +187,14 @@ impl Plan {
         Ok(Self { single: !meta.is_dir(), root, matcher, searcher, globs, types, input })
     }
 
-    fn search(mut self, current: &Path, cancel: &CancelToken) -> Result<ToolOutput, ToolError> {
+    fn search(
+        mut self,
+        current: &Path,
+        redactor: Arc<Redactor>,
+        cancel: &CancelToken,
+    ) -> Result<ToolOutput, ToolError> {
         let limit = self.input.head_limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT).min(MOST_LIMIT);
-        let mut found = Found::new(&self.input, limit);
+        let mut found = Found::new(&self.input, limit, redactor);
         if self.single {
             let root = self.root.clone();
             self.file(&root, current, &mut found)?;
@@ -233,6 +242,7 @@ fn types(name: &str) -> Result<Types, ToolError> {
 
 /// What was found so far, bounded.
 struct Found {
+    redactor: Arc<Redactor>,
     mode: OutputMode,
     numbers: bool,
     skip: usize,
@@ -249,8 +259,9 @@ struct Found {
 }
 
 impl Found {
-    fn new(input: &Input, limit: usize) -> Self {
+    fn new(input: &Input, limit: usize, redactor: Arc<Redactor>) -> Self {
         Self {
+            redactor,
             mode: input.output_mode,
             numbers: input.numbers.unwrap_or(true),
             skip: input.offset,
@@ -336,9 +347,10 @@ impl InFile<'_> {
     fn lines(&mut self, number: Option<u64>, bytes: &[u8], sign: char) -> bool {
         let text = String::from_utf8_lossy(bytes);
         for (at, line) in text.lines().enumerate() {
-            let (shown, numbers) = (self.shown, self.found.numbers);
+            let (shown, numbers, redactor) =
+                (self.shown, self.found.numbers, Arc::clone(&self.found.redactor));
             let more = self.found.push(|| {
-                let line = cut::head(line, MOST_LINE);
+                let line = cut::head(&redactor.apply(line), MOST_LINE);
                 match number {
                     Some(number) if numbers => format!("{shown}{sign}{}{sign}{line}", number + at as u64),
                     Some(_) | None => format!("{shown}{sign}{line}"),

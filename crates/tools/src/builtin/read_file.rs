@@ -10,6 +10,7 @@ use crate::output::ToolOutput;
 use crate::read_state::Seen;
 use crate::tool::{Effect, Tool, ToolContext};
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::redact::Redactor;
 use claw_kernel::tasks;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 const NAME: &str = "read_file";
 /// Bytes that are read as a whole.
@@ -74,13 +76,15 @@ impl Tool for ReadFile {
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input: Input = input::parse(NAME, &input)?;
-            let path = ctx.folder.resolve(&input.path);
-            let (from, cancel) = (path.clone(), ctx.cancel.clone());
-            let work = tasks::blocking(NAME, move || read(&from, input.offset, input.limit, &cancel));
+            let path = judged.read(NAME)?.to_owned();
+            let (from, cancel, redactor) = (path.clone(), ctx.cancel.clone(), Arc::clone(&ctx.redactor));
+            let wanted = Wanted::of(&input, redactor);
+            let work = tasks::blocking(NAME, move || read(&from, &wanted, &cancel));
             let done = tokio::select! {
                 done = work => done.map_err(|error| ToolError::Panicked(error.to_string()))??,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
@@ -96,16 +100,10 @@ struct Done {
     seen: Seen,
 }
 
-fn read(
-    path: &Path,
-    offset: Option<usize>,
-    limit: Option<usize>,
-    cancel: &CancelToken,
-) -> Result<Done, ToolError> {
+fn read(path: &Path, wanted: &Wanted, cancel: &CancelToken) -> Result<Done, ToolError> {
     let (mut file, meta) = kind::open_regular(path)?;
-    let wanted = Wanted { first: offset.unwrap_or(1).max(1), limit: limit.unwrap_or(DEFAULT_LINES).max(1) };
     if meta.len() > MOST_BYTES {
-        if limit.is_none() {
+        if wanted.is_open {
             let size = meta.len() / (1024 * 1024);
             let text = format!(
                 "{} has {size} MiB; read a part with offset and limit, or use grep_search",
@@ -114,7 +112,7 @@ fn read(
             return Err(ToolError::Refused(text));
         }
         let lines = wanted.lines_of(BufReader::new(file), path, cancel)?;
-        return Ok(Done { output: lines.output(path, &wanted, None), seen: Seen::part(&meta) });
+        return Ok(Done { output: lines.output(path, wanted, None), seen: Seen::part(&meta) });
     }
     let bytes = all(&mut file, &meta, path)?;
     let seen = Seen::whole(&meta, &bytes);
@@ -127,7 +125,7 @@ fn read(
     }
     let total = text.split_inclusive(|byte| *byte == b'\n').count();
     let lines = wanted.lines_of(text, path, cancel)?;
-    Ok(Done { output: lines.output(path, &wanted, Some(total)), seen })
+    Ok(Done { output: lines.output(path, wanted, Some(total)), seen })
 }
 
 fn all(file: &mut File, meta: &Metadata, path: &Path) -> Result<Vec<u8>, ToolError> {
@@ -160,6 +158,9 @@ fn binary(bytes: &[u8]) -> Option<String> {
 struct Wanted {
     first: usize,
     limit: usize,
+    /// Nobody named a limit.
+    is_open: bool,
+    redactor: Arc<Redactor>,
 }
 
 #[derive(Default)]
@@ -173,6 +174,15 @@ struct Lines {
 }
 
 impl Wanted {
+    fn of(input: &Input, redactor: Arc<Redactor>) -> Self {
+        Self {
+            first: input.offset.unwrap_or(1).max(1),
+            limit: input.limit.unwrap_or(DEFAULT_LINES).max(1),
+            is_open: input.limit.is_none(),
+            redactor,
+        }
+    }
+
     fn lines_of(
         &self,
         mut source: impl BufRead,
@@ -193,21 +203,23 @@ impl Wanted {
                 Some(_) if line.contains(&0) => {
                     return Err(ToolError::Refused(format!("{} is not shown: it is binary", path.display())));
                 }
-                Some(length) => lines.push(self.first, &line, length),
+                Some(length) => lines.push(self, &line, length),
             }
         }
     }
 }
 
 impl Lines {
-    fn push(&mut self, first: usize, held: &[u8], length: u64) {
+    fn push(&mut self, wanted: &Wanted, held: &[u8], length: u64) {
         self.passed += 1;
-        if self.passed < first {
+        if self.passed < wanted.first {
             return;
         }
         let missing = length.saturating_sub(held.len() as u64);
         let text = String::from_utf8_lossy(held);
-        let text = text.trim_end_matches(['\n', '\r']);
+        // Before the cut, which would leave a part of a secret that nobody knows again.
+        let text = wanted.redactor.apply(text.trim_end_matches(['\n', '\r']));
+        let text = text.as_ref();
         let shown = if missing > 0 {
             let start = cut::plain(text, MOST_LINE);
             format!("{start}[… {} bytes cut]", length - start.len() as u64)

@@ -114,6 +114,7 @@ impl Tool for StructuredOutput {
     fn call<'a>(
         &'a self,
         _ctx: &'a ToolContext,
+        _judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {

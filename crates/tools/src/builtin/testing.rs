@@ -8,12 +8,16 @@ use crate::sandbox::{Reach, SandboxPolicy};
 use crate::tool::{Tool, ToolContext};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::{Mode, Sync, replace};
+use claw_kernel::redact::Redactor;
 use rustix::fs::{CWD, mkfifoat};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// What no tool shows a part of.
+pub(super) const SECRET: &str = "sk-canary-0123456789-9876543210";
 
 pub(super) struct Work {
     pub(super) folder: TempDir,
@@ -51,13 +55,14 @@ impl Work {
             cancel: CancelToken::new(),
             sandbox: Arc::clone(&self.policy),
             spill: Arc::new(self.folder.path().join("spill")),
+            redactor: Arc::new(Redactor::new([SECRET.to_owned()])),
         }
     }
 }
 
 pub(super) async fn call(tool: &dyn Tool, ctx: &ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
-    tool.effect(ctx, &input)?;
-    tokio::time::timeout(Duration::from_secs(20), tool.call(ctx, input)).await.expect("it hangs")
+    let judged = tool.effect(ctx, &input)?;
+    tokio::time::timeout(Duration::from_secs(20), tool.call(ctx, &judged, input)).await.expect("it hangs")
 }
 
 pub(super) async fn ok(tool: &dyn Tool, ctx: &ToolContext, input: Value) -> ToolOutput {

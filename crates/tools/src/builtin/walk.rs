@@ -36,7 +36,9 @@ impl Walk<'_> {
             walk.types(types);
         }
         walk.filter_entry(|entry| {
-            entry.file_name() != ".git" && !kind::is_of_a_process(entry.path()) && has_plain_ignore_files(entry)
+            entry.file_name() != ".git"
+                && !kind::is_of_a_process(entry.path())
+                && has_plain_ignore_files(entry)
         });
         if !self.root.ancestors().all(are_plain) {
             // Above the root such a file would be opened as well.

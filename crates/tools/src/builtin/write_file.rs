@@ -59,11 +59,12 @@ impl Tool for WriteFile {
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input: Input = input::parse(NAME, &input)?;
-            let path = ctx.folder.resolve(&input.path);
+            let path = judged.written(NAME)?.to_owned();
             let turn = tokio::select! {
                 turn = write_turn([path.clone()]) => turn,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
@@ -126,7 +127,9 @@ fn before(path: &Path) -> Result<Option<(Vec<u8>, Seen)>, ToolError> {
         )));
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|source| ToolError::Io { path: PathBuf::from(path), source })?;
+    file.take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|source| ToolError::Io { path: PathBuf::from(path), source })?;
     let seen = Seen::whole(&meta, &bytes);
     Ok(Some((bytes, seen)))
 }

@@ -216,7 +216,10 @@ mod tests {
         let redactor = Arc::new(Redactor::new([SECRET.to_owned()]));
         for before in 0..60 {
             let mut capture = Capture::new(60, None, "j".into(), &redactor);
-            capture.push(Stream::Out, format!("{}{SECRET}{}", "a".repeat(before), "b".repeat(60 - before)).as_bytes());
+            capture.push(
+                Stream::Out,
+                format!("{}{SECRET}{}", "a".repeat(before), "b".repeat(60 - before)).as_bytes(),
+            );
             let text = capture.finish().0.text(50);
             assert!(!text.contains("sk-") && !text.contains("789"), "{before} {text}");
         }

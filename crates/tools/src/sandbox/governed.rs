@@ -214,8 +214,7 @@ enum Place {
     Blocked(Found),
 }
 
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// None: a folder on the way is not there, so the path is not either.
 fn place(root: &Root, below: &Path) -> Option<Place> {

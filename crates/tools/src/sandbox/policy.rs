@@ -32,7 +32,8 @@ pub enum Network {
 /// Governing paths of a workspace, relative to it.
 const GOVERNING: [&str; 3] = [".claw", ".claude", ".mcp.json"];
 
-const NO_MOUNTS: &str = "no mounts: governing files that exist, and modes, owners and times of files, are not held";
+const NO_MOUNTS: &str =
+    "no mounts: governing files that exist, and modes, owners and times of files, are not held";
 
 /// What commands may touch. Share one for all agents of the same rights: it owns the wall and the temporary folder.
 #[derive(Debug)]
@@ -194,7 +195,8 @@ impl SandboxPolicy {
 
     /// Whether commands get mounts of their own. A workspace that is the root cannot be put back over itself.
     pub(crate) fn may_mount(&self) -> bool {
-        let is_root = self.workspace.parent().is_none() || self.extra.iter().any(|path| path.parent().is_none());
+        let is_root =
+            self.workspace.parent().is_none() || self.extra.iter().any(|path| path.parent().is_none());
         self.confines()
             && self.status().is_walled()
             && !is_root
@@ -246,7 +248,15 @@ mod tests {
     #[test]
     fn what_governs_is_not_writable_and_neither_is_what_holds_it() {
         let policy = SandboxPolicy::new(Reach::WorkspaceWrite, "/w");
-        for path in ["/w/.claw/x", "/w/.mcp.json", "/w/.git/commondir", "/w/.git", "/w/.git/config.worktree", "/w-evil/x", "/x"] {
+        for path in [
+            "/w/.claw/x",
+            "/w/.mcp.json",
+            "/w/.git/commondir",
+            "/w/.git",
+            "/w/.git/config.worktree",
+            "/w-evil/x",
+            "/x",
+        ] {
             assert!(!policy.may_write(Path::new(path)), "{path}");
         }
         for path in ["/w/x", "/w/.git/index", "/w/.clawx", "/w/sub/.claw/x"] {

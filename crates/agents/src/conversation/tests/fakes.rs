@@ -251,6 +251,7 @@ impl Tool for FakeTool {
     fn call<'a>(
         &'a self,
         ctx: &'a ToolContext,
+        _judged: &'a Effect,
         input: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {

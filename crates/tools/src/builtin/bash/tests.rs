@@ -1,5 +1,5 @@
 use super::Bash;
-use crate::builtin::testing::{Work, call, ok, refused};
+use crate::builtin::testing::{SECRET, Work, call, ok, refused};
 use crate::error::ToolError;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -106,5 +106,19 @@ async fn what_claw_did_afterwards_is_said() {
         let says = format!("[not allowed and taken out of the workspace again: {}]", path.display());
         assert_eq!(text, format!("timed out after 300 ms\n{says}"));
         assert!(!path.exists());
+    }
+}
+
+#[tokio::test]
+async fn neither_the_answer_nor_the_file_with_the_whole_output_holds_a_secret() {
+    let work = Work::new();
+    work.put(".env", format!("KEY={SECRET}\n"));
+    for cut in [14_980, 14_995, 0] {
+        let line =
+            format!("head -c {cut} /dev/zero | tr '\\0' a; cat .env; head -c 40000 /dev/zero | tr '\\0' x");
+        let done = ok(&Bash, &work.agent("A"), json!({"command": line})).await;
+        assert!(!done.text.contains("sk-") && !done.data.to_string().contains("sk-"), "{cut}");
+        let whole = std::fs::read_to_string(done.spilled.unwrap()).unwrap();
+        assert!(whole.contains("KEY=[redacted]\nxx") && !whole.contains("sk-"), "{cut}");
     }
 }

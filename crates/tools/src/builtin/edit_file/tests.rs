@@ -1,5 +1,5 @@
 use super::EditFile;
-use crate::builtin::testing::{Work, call, ok, refused};
+use crate::builtin::testing::{SECRET, Work, call, ok, refused};
 use crate::builtin::{ReadFile, WriteFile};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -75,4 +75,26 @@ async fn an_edit_of_what_changed_since_it_was_read_is_refused() {
     ok(&ReadFile, &a, json!({"path": "f"})).await;
     assert_eq!(ok(&EditFile, &a, edit).await.text, "edited f at line 1");
     assert_eq!(work.bytes("f"), b"one\n3\n");
+}
+
+#[tokio::test]
+async fn a_million_matches_and_long_lines_cost_no_more_than_their_length() {
+    let work = Work::new();
+    work.put("x.txt", "x".repeat(1_000_000));
+    let agent = work.agent("a");
+    let input = json!({ "path": "x.txt", "old_string": "x", "new_string": "yy", "replace_all": true });
+    ok(&EditFile, &agent, input).await;
+    assert_eq!(work.bytes("x.txt").len(), 2_000_000);
+    work.put("long.txt", format!("{}\n", "ab".repeat(150)).repeat(5_000));
+    let input = json!({ "path": "long.txt", "old_string": "cd".repeat(150), "new_string": "z" });
+    assert!(call(&EditFile, &agent, input).await.is_err());
+}
+
+#[tokio::test]
+async fn the_nearest_line_holds_no_part_of_a_secret() {
+    let work = Work::new();
+    work.put("f", format!("{}needle {SECRET}", "a".repeat(180)));
+    let input = json!({"path": "f", "old_string": "needle\nmore", "new_string": "x"});
+    let text = refused(&EditFile, &work.agent("A"), input).await;
+    assert!(text.contains("nearest") && !text.contains("sk-"), "{text}");
 }

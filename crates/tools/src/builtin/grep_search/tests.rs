@@ -1,5 +1,5 @@
 use super::GrepSearch;
-use crate::builtin::testing::{Work, ok, refused, tree};
+use crate::builtin::testing::{SECRET, Work, call, ok, refused, tree};
 use serde_json::json;
 
 #[tokio::test]
@@ -51,4 +51,30 @@ async fn bad_searches_name_what_is_wrong() {
     assert!(refused(&GrepSearch, &agent, json!({"pattern": "x", "path": "src/pipe"})).await.contains("FIFO"));
     let text = refused(&GrepSearch, &agent, json!({"pattern": "x", "output_mode": "all"})).await;
     assert!(text.contains("output_mode: unknown variant `all`"), "{text}");
+}
+
+#[tokio::test]
+async fn an_ignore_file_that_is_a_pipe_holds_up_nothing() {
+    let work = Work::new();
+    work.put("src/a.txt", "needle");
+    work.put("trap/b.txt", "needle");
+    for name in [".gitignore", "trap/.ignore"] {
+        rustix::fs::mkfifoat(rustix::fs::CWD, work.path(name), rustix::fs::Mode::RWXU).unwrap();
+    }
+    let agent = work.agent("a");
+    let found = ok(&GrepSearch, &agent, json!({ "pattern": "needle", "path": "src" })).await;
+    assert!(found.text.contains("a.txt"), "{}", found.text);
+    let found = call(&GrepSearch, &agent, json!({ "pattern": "needle", "path": "." })).await;
+    assert!(!found.is_ok_and(|found| found.text.contains("b.txt")));
+}
+
+#[tokio::test]
+async fn a_cut_leaves_no_part_of_a_secret() {
+    let work = Work::new();
+    for before in [1990, 1995, 1999] {
+        work.put("f", format!("{}{SECRET} needle", "a".repeat(before)));
+        let input = json!({"pattern": "needle", "output_mode": "content"});
+        let text = ok(&GrepSearch, &work.agent("A"), input).await.text;
+        assert!(text.contains("cut]") && !text.contains("sk-"), "{text}");
+    }
 }

@@ -1,5 +1,5 @@
 use super::ReadFile;
-use crate::builtin::testing::{Work, ok, refused};
+use crate::builtin::testing::{SECRET, Work, ok, refused};
 use rustix::fs::{CWD, FileType, Mode, mkfifoat};
 use serde_json::json;
 use std::os::unix::fs::symlink;
@@ -90,4 +90,14 @@ async fn long_lines_and_long_files_are_cut_between_characters() {
     work.put("g", "x".repeat(200) + "\n" + &"y\n".repeat(9_000));
     let text = ok(&ReadFile, &agent, json!({"path": "g"})).await.text;
     assert!(text.ends_with("[9001 lines in all; go on with offset 2001]"), "{}", &text[text.len() - 100..]);
+}
+
+#[tokio::test]
+async fn a_cut_leaves_no_part_of_a_secret() {
+    let work = Work::new();
+    for (before, after) in [(1990, 0), (1999, 0), (1990, 20_000)] {
+        work.put("f", format!("{}{SECRET}{}", "a".repeat(before), "b".repeat(after)));
+        let text = ok(&ReadFile, &work.agent("A"), json!({"path": "f"})).await.text;
+        assert!(text.contains("cut]") && !text.contains("sk-"), "{text}");
+    }
 }

@@ -73,3 +73,19 @@ async fn what_is_no_file_is_not_written() {
     let text = refused(&WriteFile, &agent, json!({"path": "x"})).await;
     assert!(text.contains("missing field `content`"), "{text}");
 }
+
+#[tokio::test]
+async fn what_was_judged_is_what_is_written_whatever_moves_meanwhile() {
+    let work = Work::new();
+    let agent = work.agent("a");
+    std::fs::create_dir_all(work.path("d")).unwrap();
+    std::fs::create_dir_all(work.path("outside")).unwrap();
+    let input = json!({ "path": "d/x", "content": "new" });
+    let judged = WriteFile.effect(&agent, &input).unwrap();
+    // Between the judgement and the call the folder becomes a way out, and the agent's own folder moves.
+    std::fs::remove_dir(work.path("d")).unwrap();
+    std::os::unix::fs::symlink(work.path("outside"), work.path("d")).unwrap();
+    agent.folder.move_to(work.path("outside"));
+    assert!(WriteFile.call(&agent, &judged, input).await.is_err());
+    assert_eq!(std::fs::read_dir(work.path("outside")).unwrap().count(), 0);
+}

@@ -50,10 +50,8 @@ pub(super) fn hold(filter: &[sock_filter]) -> io::Result<()> {
         sock_fprog { len: u16::try_from(filter.len()).unwrap_or(0), filter: filter.as_ptr().cast_mut() };
     // SAFETY: the program lives through the call, the kernel copies it and writes nothing.
     check(
-        unsafe {
-            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0)
-        }
-        .into(),
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0) }
+            .into(),
     )?;
     Ok(())
 }

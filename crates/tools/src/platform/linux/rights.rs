@@ -11,13 +11,8 @@ const FSETID: u32 = 4;
 const KILL: u32 = 5;
 const SETGID: u32 = 6;
 const SETUID: u32 = 7;
-const KEPT: u32 = 1 << CHOWN
-    | 1 << DAC_OVERRIDE
-    | 1 << FOWNER
-    | 1 << FSETID
-    | 1 << KILL
-    | 1 << SETGID
-    | 1 << SETUID;
+const KEPT: u32 =
+    1 << CHOWN | 1 << DAC_OVERRIDE | 1 << FOWNER | 1 << FSETID | 1 << KILL | 1 << SETGID | 1 << SETUID;
 /// No kernel knows as many.
 const MOST: u32 = 64;
 const VERSION_3: u32 = 0x2008_0522;
@@ -41,7 +36,8 @@ struct Rights {
 pub(super) fn give_up() -> io::Result<()> {
     for right in (0..MOST).filter(|right| *right >= u32::BITS || KEPT & (1 << right) == 0) {
         // SAFETY: plain integers.
-        match check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(right), 0, 0, 0) }.into()) {
+        match check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(right), 0, 0, 0) }.into())
+        {
             Ok(_) => {}
             // The kernel has no such right, nor one with a higher number.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
