@@ -134,7 +134,7 @@ fn edit(
         (file.with_text(&input.new_string), vec![1])
     } else {
         let found = file.find(&input.old_string);
-        let lines: Vec<usize> = found.iter().map(|range| line_of(file.text(), range.start)).collect();
+        let lines = lines_of(file.text(), found.iter().map(|range| range.start));
         match found.len() {
             0 => return refused(not_found(path, file.text(), &input.old_string, redactor)),
             2.. if !input.replace_all => return refused(several(path, &lines)),
@@ -164,9 +164,16 @@ fn content(path: &Path) -> Result<(Vec<u8>, Seen), ToolError> {
     Ok((bytes, seen))
 }
 
-/// Lines are counted from 1.
-fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+/// The lines of ascending places, counted from 1, in one pass.
+fn lines_of(text: &str, places: impl Iterator<Item = usize>) -> Vec<usize> {
+    let (mut line, mut from) = (1, 0);
+    places
+        .map(|at| {
+            line += text.as_bytes()[from..at].iter().filter(|byte| **byte == b'\n').count();
+            from = at;
+            line
+        })
+        .collect()
 }
 
 fn several(path: &Path, lines: &[usize]) -> String {

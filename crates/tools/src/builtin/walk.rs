@@ -41,8 +41,8 @@ impl Walk<'_> {
                 && has_plain_ignore_files(entry)
         });
         if !self.root.ancestors().all(are_plain) {
-            // Above the root such a file would be opened as well.
-            walk.parents(false);
+            // At and above the root the walker opens such files before anything is asked: then it reads none at all.
+            walk.parents(false).ignore(false).git_ignore(false).git_exclude(false).git_global(false);
         }
         walk.build().take(MOST_ENTRIES).filter_map(Result::ok).filter(move |entry| {
             entry

@@ -144,7 +144,8 @@ impl SandboxPolicy {
             )
         };
         let mut status = self.status.get_or_init(probe).clone();
-        status.governors_held = status.is_walled() && !self.mounts_refused.load(Ordering::Relaxed);
+        status.governors_held =
+            status.is_walled() && !self.holds_root() && !self.mounts_refused.load(Ordering::Relaxed);
         if status.is_walled() && !status.governors_held {
             status.reason.get_or_insert_with(|| NO_MOUNTS.to_owned());
         }
@@ -193,14 +194,14 @@ impl SandboxPolicy {
         }
     }
 
-    /// Whether commands get mounts of their own. A workspace that is the root cannot be put back over itself.
+    /// Whether commands get mounts of their own.
     pub(crate) fn may_mount(&self) -> bool {
-        let is_root =
-            self.workspace.parent().is_none() || self.extra.iter().any(|path| path.parent().is_none());
-        self.confines()
-            && self.status().is_walled()
-            && !is_root
-            && !self.mounts_refused.load(Ordering::Relaxed)
+        self.confines() && self.status().governors_held
+    }
+
+    /// The root cannot be put back over itself.
+    fn holds_root(&self) -> bool {
+        self.workspace.parent().is_none() || self.extra.iter().any(|path| path.parent().is_none())
     }
 
     /// How a child that works in `folder` is confined; without `mounts` only by what needs none.
