@@ -53,7 +53,13 @@ impl Model for AtOnce {
         })
     }
     fn traits_of(&self, _model: &str) -> ModelTraits {
-        ModelTraits { window: None, max_output: None, text_tool_calls: false, answer_schema: false, price_known: true }
+        ModelTraits {
+            window: None,
+            max_output: None,
+            text_tool_calls: false,
+            answer_schema: false,
+            price_known: true,
+        }
     }
     fn default_model(&self) -> String {
         "none".to_owned()
@@ -90,8 +96,7 @@ impl Surroundings for BuiltIn {
 async fn run(text: &str) -> Option<usize> {
     let folder = tempfile::tempdir().ok()?;
     let surroundings = BuiltIn(Catalog::builtin());
-    let plan =
-        Plan::from_source(Path::new("bench.toml"), text, &InputArgs::default(), &surroundings).ok()?;
+    let plan = Plan::from_source(Path::new("bench.toml"), text, &InputArgs::default(), &surroundings).ok()?;
     let logs = LogWriter::start().ok()?;
     let agents = Arc::new(AgentServices {
         model: Arc::new(AtOnce),
@@ -141,10 +146,8 @@ fn chain_of_100_sets(bencher: Bencher) {
     let mut text = format!("{HEAD}[node.n0]\nkind = \"set\"\nvalue = \"0\"\n");
     for n in 1..100 {
         let before = n - 1;
-        let _ = write!(
-            text,
-            "[node.n{n}]\nkind = \"set\"\nneeds = [\"n{before}\"]\nvalue = \"n{before} + 1\"\n"
-        );
+        let _ =
+            write!(text, "[node.n{n}]\nkind = \"set\"\nneeds = [\"n{before}\"]\nvalue = \"n{before} + 1\"\n");
     }
     bench(bencher, &text);
 }

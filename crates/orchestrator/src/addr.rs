@@ -42,7 +42,11 @@ impl FromStr for NodeId {
         let mut bytes = raw.bytes();
         let head = bytes.next().is_some_and(|b| b.is_ascii_lowercase());
         let tail = bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        if head && tail && raw.len() <= 48 { Ok(Self(raw.into())) } else { Err(AddrError::Ident(raw.to_owned())) }
+        if head && tail && raw.len() <= 48 {
+            Ok(Self(raw.into()))
+        } else {
+            Err(AddrError::Ident(raw.to_owned()))
+        }
     }
 }
 

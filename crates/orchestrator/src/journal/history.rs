@@ -73,6 +73,8 @@ pub struct Attempt {
     pub agent: Option<AgentId>,
     /// The last turn that is whole in its transcript, and its length then.
     pub turn: Option<(u32, u64)>,
+    /// Spent in it up to that turn.
+    pub spent: Option<Usage>,
     /// Effects begun and not known to be done: the call within the agent (`None` for the step itself), what it was.
     pub open_intents: Vec<(Option<String>, String)>,
     /// The step's own effect is done; of its result.
@@ -207,7 +209,11 @@ impl History {
 
     /// Attempts of an agent for this content, the newest first, where the step has not succeeded since: the next attempt
     /// goes on from the transcript of the first that has one.
-    pub fn to_go_on<'a>(&'a self, step: &StepAddr, key: &Digest) -> impl Iterator<Item = &'a Attempt> + use<'a> {
+    pub fn to_go_on<'a>(
+        &'a self,
+        step: &StepAddr,
+        key: &Digest,
+    ) -> impl Iterator<Item = &'a Attempt> + use<'a> {
         let succeeded = |attempt: &&Attempt| {
             attempt.ended.as_ref().is_some_and(|(_, ended)| ended.state == EndState::Succeeded)
         };
@@ -263,7 +269,10 @@ impl History {
 
     /// Spent in all takes, failed attempts included.
     pub fn usage(&self) -> Usage {
-        self.usage
+        // Of an attempt without an end, what its last whole turn told.
+        let killed = self.steps.values().flat_map(|step| &step.attempts);
+        let killed = killed.filter(|attempt| attempt.ended.is_none()).filter_map(|attempt| attempt.spent);
+        killed.fold(self.usage, |sum, spent| sum.plus(&spent))
     }
 
     /// Takes so far.
@@ -378,6 +387,7 @@ impl StepHistory {
                     key: *key,
                     agent: agent.clone(),
                     turn: None,
+                    spent: None,
                     open_intents: Vec::new(),
                     done: None,
                     ended: None,
@@ -397,9 +407,10 @@ impl StepHistory {
                     }
                 }
             }
-            Entry::Turn { turn, bytes } => {
+            Entry::Turn { turn, bytes, usage } => {
                 if let Some(attempt) = self.attempt(record) {
                     attempt.turn = Some((*turn, *bytes));
+                    attempt.spent = *usage;
                 }
             }
             Entry::Take(_)

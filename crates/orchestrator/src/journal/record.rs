@@ -77,6 +77,9 @@ pub enum Entry {
         turn: u32,
         /// Bytes of the transcript that are whole.
         bytes: u64,
+        /// Spent in this attempt so far.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// The step is final, or this attempt is (`Failed` with `retry`).
     Ended(Ended),

@@ -72,8 +72,10 @@ impl JournalWriter {
         if length == 0 {
             // A new file: its name must be on disk before its first record counts.
             let root = run.root().to_owned();
-            tasks::blocking("journal", move || File::open(&root).and_then(|folder| folder.sync_all()).map_err(io_at(&root)))
-                .await??;
+            tasks::blocking("journal", move || {
+                File::open(&root).and_then(|folder| folder.sync_all()).map_err(io_at(&root))
+            })
+            .await??;
         }
         let seq = Mutex::new(records.last().map_or(0, reader::last_number));
         Ok(Opened { writer: Self { log, seq }, records, torn })
@@ -190,7 +192,7 @@ mod tests {
     }
 
     fn turn(turn: u32) -> Entry {
-        Entry::Turn { turn, bytes: 9 }
+        Entry::Turn { turn, bytes: 9, usage: None }
     }
 
     fn paused() -> Entry {

@@ -220,9 +220,7 @@ impl Row {
             },
             RunEventKind::AgentUsage(usage) => self.usage = self.before.plus(usage),
             RunEventKind::AgentText(text) => self.written += text.chars().count(),
-            RunEventKind::Note(_)
-            | RunEventKind::RunStarted { .. }
-            | RunEventKind::RunEnded { .. } => {}
+            RunEventKind::Note(_) | RunEventKind::RunStarted { .. } | RunEventKind::RunEnded { .. } => {}
         }
     }
 

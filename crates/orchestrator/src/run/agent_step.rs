@@ -63,7 +63,8 @@ pub(super) async fn run(
     let end = super::value_step::write(hands, launch, outcome.end);
     let end = super::artifacts::check(hands, launch, end, &mut picture).await;
     picture.ended(outcome.agent.as_ref(), &end);
-    let (usage, denials) = outcome.agent.map_or((None, Vec::new()), |agent| (Some(agent.usage), agent.denials));
+    let (usage, denials) =
+        outcome.agent.map_or((None, Vec::new()), |agent| (Some(agent.usage), agent.denials));
     let (settle, settled) = oneshot::channel();
     // The receiver lives as long as the run.
     let _ = report.send((Outcome { end, usage, denials }, settle));
@@ -111,7 +112,7 @@ async fn begin(
     }
     Ok(AgentRequest {
         id: prepared.id.clone(),
-        fault: None,
+        fault: prepared.fault.clone(),
         label: launch.label.clone(),
         definition: Arc::clone(&work.definition),
         prompt,
@@ -131,7 +132,11 @@ async fn begin(
         transcript,
         spill: folder.join("spill"),
         idle_timeout: node.idle_timeout,
-        effects: Arc::new(Effects { hands: Arc::clone(hands), addr: launch.addr.clone(), attempt: launch.attempt }),
+        effects: Arc::new(Effects {
+            hands: Arc::clone(hands),
+            addr: launch.addr.clone(),
+            attempt: launch.attempt,
+        }),
     })
 }
 
@@ -175,8 +180,12 @@ async fn converse(
     token: CancelToken,
 ) -> Result<AgentEnded, Failure> {
     let (waits, waiting) = watch::channel(false);
-    let sink =
-        Arc::new(Sink { hands: Arc::clone(hands), addr: launch.addr.clone(), attempt: launch.attempt, waits });
+    let sink = Arc::new(Sink {
+        hands: Arc::clone(hands),
+        addr: launch.addr.clone(),
+        attempt: launch.attempt,
+        waits,
+    });
     let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
     let orders = agent.orders();
     let mut timed_out = false;
@@ -351,9 +360,9 @@ impl Sink {
                 let phase = if is_error { ToolPhase::Failed } else { ToolPhase::Succeeded };
                 self.tell(RunEventKind::AgentTool { name: tool, subject: String::new(), phase });
             }
-            AgentEvent::TurnKept { turn, bytes, usage: _ } => {
+            AgentEvent::TurnKept { turn, bytes, usage } => {
                 // A journal that fails ends the run at its next record that must be on disk.
-                let entry = Entry::Turn { turn, bytes };
+                let entry = Entry::Turn { turn, bytes, usage: Some(usage) };
                 let _ = self.hands.journal.record(Some(&self.addr), Some(self.attempt), entry).await;
             }
             AgentEvent::Note(text) => self.tell(RunEventKind::Note(text)),

@@ -148,7 +148,13 @@ fn keep_streams(hands: &Hands, launch: &Launch, finished: &Finished) {
     }
 }
 
-fn end_of(finished: &Finished, work: &CommandWork, node: &Node, hands: &Hands, launch: &Launch) -> OutcomeEnd {
+fn end_of(
+    finished: &Finished,
+    work: &CommandWork,
+    node: &Node,
+    hands: &Hands,
+    launch: &Launch,
+) -> OutcomeEnd {
     let effect = Some(Digest::of(finished.out.bytes()));
     let fail = |class, text: String| OutcomeEnd::Failed(Failure { effect, ..Failure::new(class, text) });
     match finished.end {
@@ -230,12 +236,15 @@ fn parse(finished: &Finished, how: CommandOutput) -> Result<Value, Unreadable> {
     let text = String::from_utf8_lossy(&bytes);
     match how {
         CommandOutput::Text => {
-            let text = text.strip_suffix('\n').map_or(text.as_ref(), |text| text.strip_suffix('\r').unwrap_or(text));
+            let text =
+                text.strip_suffix('\n').map_or(text.as_ref(), |text| text.strip_suffix('\r').unwrap_or(text));
             Ok(Value::String(text.to_owned()))
         }
         CommandOutput::Json => Ok(serde_json::from_str(&text)?),
         CommandOutput::Lines => Ok(text.lines().map(Value::from).collect()),
-        CommandOutput::Lines0 => Ok(text.split('\0').filter(|part| !part.is_empty()).map(Value::from).collect()),
+        CommandOutput::Lines0 => {
+            Ok(text.split('\0').filter(|part| !part.is_empty()).map(Value::from).collect())
+        }
         CommandOutput::Jsonl => text
             .lines()
             .enumerate()

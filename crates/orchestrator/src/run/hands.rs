@@ -9,7 +9,9 @@ use crate::manifest;
 use crate::plan::model::{NodeIx, Plan};
 use crate::report::bus::EventBus;
 use crate::rundir::RunDir;
-use crate::scheduler::{Event, ItemsFailed, ItemsToRead, Launch, Outcome, Prepared, RunMsg, RunRef, Settlement};
+use crate::scheduler::{
+    Event, ItemsFailed, ItemsToRead, Launch, Outcome, Prepared, RunMsg, RunRef, Settlement,
+};
 use claw_agents::services::AgentServices;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::{self, Mode, Sync};
@@ -50,7 +52,9 @@ impl Hands {
             // The inner task may panic; this one tells of it.
             let inner = tasks::spawn("attempt", async move {
                 match &launch.work {
-                    Prepared::Agent(agent) => super::agent_step::run(&work, &launch, agent, token, report).await,
+                    Prepared::Agent(agent) => {
+                        super::agent_step::run(&work, &launch, agent, token, report).await
+                    }
                     Prepared::Command(command) => {
                         super::command_step::run(&work, &launch, command, token, report).await;
                     }
@@ -101,12 +105,14 @@ impl Hands {
 
     fn write_below(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         // Names only: what climbs or starts at the root is not looked at any further.
-        let is_below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let is_below =
+            Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if !is_below {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a path below the workspace"));
         }
         let workspace = self.options.workspace.canonicalize()?;
-        let policy = self.agents.sandboxes.policy(self.options.permission.reach, &workspace, &self.agents.protected);
+        let policy =
+            self.agents.sandboxes.policy(self.options.permission.reach, &workspace, &self.agents.protected);
         let wanted = workspace.join(path);
         let folder = wanted.parent().unwrap_or(&workspace);
         let inside = |folder: &Path| folder.starts_with(&workspace);

@@ -59,9 +59,7 @@ fn read_text(path: &Path) -> Result<String, ItemsFailed> {
         return Err(failed(format!("{}: larger than {MOST_BYTES} bytes", path.display())));
     }
     let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
-        .map_err(error)?;
+    File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text)).map_err(error)?;
     Ok(text)
 }
 
@@ -121,7 +119,8 @@ mod tests {
             put(name, "");
         }
         put(".gitignore", "target/\n");
-        let source = ItemsToRead::Glob { include: vec!["**/*.rs".into()], exclude: vec!["src/deep/**".into()] };
+        let source =
+            ItemsToRead::Glob { include: vec!["**/*.rs".into()], exclude: vec!["src/deep/**".into()] };
         assert_eq!(read(&source, folder.path()).unwrap(), [json!("src/a.rs"), json!("src/b.rs")]);
     }
 

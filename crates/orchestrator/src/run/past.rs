@@ -86,14 +86,14 @@ impl Past for RunPast {
 
     /// The newest whose transcript is there: a kill may have come before it was begun.
     fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<Earlier> {
-        let found = self
-            .history
-            .to_go_on(addr, key)
-            .find(|attempt| self.run.transcript(addr, attempt.number).metadata().is_ok_and(|meta| meta.len() > 0))?;
+        let found = self.history.to_go_on(addr, key).find(|attempt| {
+            self.run.transcript(addr, attempt.number).metadata().is_ok_and(|meta| meta.len() > 0)
+        })?;
         let refused = |class| matches!(class, FailureClass::Schema | FailureClass::Artifact);
-        let fault = found.ended.as_ref().and_then(|(_, ended)| {
-            if ended.class.is_some_and(refused) { ended.error.clone() } else { None }
-        });
+        let fault = found
+            .ended
+            .as_ref()
+            .and_then(|(_, ended)| if ended.class.is_some_and(refused) { ended.error.clone() } else { None });
         Some(Earlier { attempt: found.number, fault })
     }
 
@@ -114,7 +114,9 @@ impl Past for RunPast {
         let mut plans = self.plans.borrow_mut();
         let plan = plans.entry(take).or_insert_with(|| KeptPlan::read(&self.run, take).ok());
         let then = match addr.parts().first() {
-            Some(AddrPart::Node { node, .. }) => plan.as_ref().and_then(|plan| plan.static_keys.get(node.as_str())),
+            Some(AddrPart::Node { node, .. }) => {
+                plan.as_ref().and_then(|plan| plan.static_keys.get(node.as_str()))
+            }
             Some(AddrPart::Child(_)) | None => None,
         };
         Some(Difference::between(then, own))

@@ -97,12 +97,10 @@ impl Picture {
     /// Its work begins.
     pub fn started(&mut self, prompt: Option<&str>) {
         self.prompt = prompt.map(|prompt| self.hands.agents.redactor.apply(prompt).into_owned());
-        let drawn = store::make_folder(&self.hands.run, &self.facts.step, self.facts.attempt)
-            .and_then(|_| store::write(
-                &self.hands.run,
-                &self.facts,
-                &Standing::Running { started_at: self.started_at },
-            ));
+        let drawn =
+            store::make_folder(&self.hands.run, &self.facts.step, self.facts.attempt).and_then(|_| {
+                store::write(&self.hands.run, &self.facts, &Standing::Running { started_at: self.started_at })
+            });
         self.say_if_failed(drawn);
     }
 
@@ -142,7 +140,8 @@ impl Picture {
             OutcomeEnd::Cancelled => (ManifestStatus::Cancelled, "cancelled"),
         };
         let text = self.said.as_deref().ok_or(error);
-        let drawn = output::write_markdown(&self.hands.run, &self.facts, prompt, Some(&AgentResult { status, text }));
+        let drawn =
+            output::write_markdown(&self.hands.run, &self.facts, prompt, Some(&AgentResult { status, text }));
         self.say_if_failed(drawn);
     }
 

@@ -99,7 +99,11 @@ pub struct RunHandle {
 ///
 /// # Errors
 /// Where the run is held by another process, its state cannot be read or written, or there is none to go on with.
-pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) -> Result<RunHandle, RunError> {
+pub async fn start(
+    services: RunServices,
+    plan: Arc<Plan>,
+    options: RunOptions,
+) -> Result<RunHandle, RunError> {
     let opened = open(&services, &plan, &options).await?;
     let Ready { run, lock, journal, history, base_commit, mut notes } = opened;
     let take = history.takes() + 1;
@@ -139,7 +143,22 @@ pub async fn start(services: RunServices, plan: Arc<Plan>, options: RunOptions) 
     };
     let actor = RunRef::start(args).await?;
     let (id, folder, started) = (run.id(), run.root().to_owned(), clock::now());
-    Ok(RunHandle { id, folder, take, notes, bus, actor, done, tracker, token, plan, run, started, spent, lock })
+    Ok(RunHandle {
+        id,
+        folder,
+        take,
+        notes,
+        bus,
+        actor,
+        done,
+        tracker,
+        token,
+        plan,
+        run,
+        started,
+        spent,
+        lock,
+    })
 }
 
 struct Ready {
@@ -218,7 +237,10 @@ async fn write_take(
             InputOnDisk::Secret(digest) => Some(*digest),
             InputOnDisk::Value(_) => None,
         };
-        views.insert(id.clone(), InputView { value: Data::new(input.value.clone()), fenced: input.fenced, keyed });
+        views.insert(
+            id.clone(),
+            InputView { value: Data::new(input.value.clone()), fenced: input.fenced, keyed },
+        );
         on_disk.insert(id.clone(), kept);
     }
     let static_keys: IndexMap<String, Digest> =
@@ -246,11 +268,7 @@ fn context(
     inputs: IndexMap<String, InputView>,
     base_commit: Option<String>,
 ) -> ScheduleContext {
-    let run = RunView {
-        id: run.id().to_string(),
-        dir: run.root().to_owned(),
-        base_commit,
-    };
+    let run = RunView { id: run.id().to_string(), dir: run.root().to_owned(), base_commit };
     ScheduleContext {
         inputs: Arc::new(inputs),
         run: Arc::new(run),

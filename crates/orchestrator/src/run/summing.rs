@@ -10,8 +10,7 @@ use claw_kernel::clock;
 /// What the run came to.
 pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
     let RunFinish { end, nodes } = finish;
-    let usage =
-        nodes.iter().flat_map(|node| &node.steps).fold(run.spent, |sum, step| sum.plus(&step.usage));
+    let usage = nodes.iter().flat_map(|node| &node.steps).fold(run.spent, |sum, step| sum.plus(&step.usage));
     let denials = nodes.iter().flat_map(|node| &node.steps).flat_map(|step| {
         step.denials.iter().map(|denial| StepDenial { step: step.addr.clone(), denial: denial.clone() })
     });
@@ -83,7 +82,8 @@ fn step_report(run: &RunHandle, step: &StepStanding) -> StepReport {
 
 /// A word for a shell.
 fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'=' | b'+');
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'=' | b'+');
     if !word.is_empty() && word.bytes().all(plain) {
         word.to_owned()
     } else {

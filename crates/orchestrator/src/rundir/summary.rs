@@ -175,13 +175,12 @@ impl RunDetail {
         let history = History::of(&records);
         let summary = RunSummary::of(run, file);
         let at_work = summary.status == RunStatus::Running;
-        let steps =
-            history
-                .steps()
-                // A fan-out stands for its items.
-                .filter(|(_, past)| past.expanded.is_none() || past.last_end.is_some())
-                .map(|(step, past)| StepSummary::of(&summary.run, step, past, at_work))
-                .collect();
+        let steps = history
+            .steps()
+            // A fan-out stands for its items.
+            .filter(|(_, past)| past.expanded.is_none() || past.last_end.is_some())
+            .map(|(step, past)| StepSummary::of(&summary.run, step, past, at_work))
+            .collect();
         Ok(Self {
             takes: history.takes(),
             steps,

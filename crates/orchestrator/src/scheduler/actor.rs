@@ -206,7 +206,9 @@ impl RunState {
                     self.running.insert(launch.step, token.clone());
                     self.args.hands.start(*launch, token, RunRef(me.clone()));
                 }
-                Command::ReadItems { node, source } => self.args.hands.read_items(node, source, RunRef(me.clone())),
+                Command::ReadItems { node, source } => {
+                    self.args.hands.read_items(node, source, RunRef(me.clone()))
+                }
                 Command::WakeAfter { step, attempt, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::Woke { step, attempt }));
                 }

@@ -75,7 +75,10 @@ impl Schedule {
         let nodes = plan
             .nodes
             .iter()
-            .map(|node| NodeRun { phase: NodePhase::Waiting, open_needs: node.needs.len() + node.after.len() })
+            .map(|node| NodeRun {
+                phase: NodePhase::Waiting,
+                open_needs: node.needs.len() + node.after.len(),
+            })
             .collect();
         Self {
             gate: Gate::new(&plan.limits, past.agents()),

@@ -13,15 +13,15 @@ pub(crate) mod schema;
 mod settle;
 mod state;
 mod status;
-mod trees;
 #[cfg(test)]
 mod tests;
+mod trees;
 
 pub(crate) use actor::{ActorArguments, RunFinish, RunMsg, RunRef, Settlement};
 pub use core::{Schedule, ScheduleContext};
 pub use event::{
     Command, Event, Failure, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent,
-    PreparedArtifact,    PreparedCommand, PreparedLine, RunEnd, StepIx,
+    PreparedArtifact, PreparedCommand, PreparedLine, RunEnd, StepIx,
 };
 pub use state::{Earlier, NoPast, Past, PastSuccess};
 pub use status::{NodeStanding, StepStanding};

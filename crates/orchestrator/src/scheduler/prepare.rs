@@ -9,8 +9,8 @@ use super::state::{Step, StepPhase, StepRole};
 use crate::addr::AddrPart;
 use crate::expr::{Binding, Data, EvalError, ParseError, Render, Scope, Template};
 use crate::journal::record::Entry;
-use crate::plan::{OptionLike, check_argv};
 use crate::plan::model::{AgentWork, CommandLine, CommandWork, MergeStrategy, Node, Work};
+use crate::plan::{OptionLike, check_argv};
 use crate::report::event::StepState;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
@@ -119,22 +119,13 @@ impl Schedule {
         let is_command = agent.is_none();
         self.record(Some(addr.clone()), attempt, Entry::Admitted { key: launch.key, agent });
         if is_command {
-            self.record(
-                Some(addr.clone()),
-                attempt,
-                Entry::Intent { what: launch.key.hex(), call: None },
-            );
+            self.record(Some(addr.clone()), attempt, Entry::Intent { what: launch.key.hex(), call: None });
         }
         self.orders.push(Command::Start(Box::new(launch)));
         self.tell(addr, attempt, StepState::Running);
     }
 
-    fn agent(
-        &self,
-        agent: &AgentWork,
-        scope: &Scope,
-        step: &Step,
-    ) -> Result<PreparedAgent, EvalError> {
+    fn agent(&self, agent: &AgentWork, scope: &Scope, step: &Step) -> Result<PreparedAgent, EvalError> {
         let Step { goes_on_from, role, fault, .. } = step;
         let style = Render::Prompt { nonce: &self.context.nonce };
         let prompt = agent.prompt.render_whole(scope, style)?;
@@ -171,12 +162,8 @@ impl Schedule {
         let list = items.json().as_array().map(Vec::as_slice).unwrap_or_default();
         for (at, item) in list.iter().enumerate() {
             let show = if item.is_string() { &*SHOW_TEXT } else { &*SHOW_JSON };
-            let binding = Binding {
-                name: "item".into(),
-                value: Data::new(item.clone()),
-                dynamic: true,
-                file: None,
-            };
+            let binding =
+                Binding { name: "item".into(), value: Data::new(item.clone()), dynamic: true, file: None };
             let style = Render::Prompt { nonce: &self.context.nonce };
             let shown = show.as_ref().map_or_else(
                 |_| Ok(item.to_string()),
@@ -192,12 +179,7 @@ impl Schedule {
         let (mut bindings, index) = self.item_bindings(ix);
         let step = &self.steps[ix.at()];
         if let StepRole::Window(items) = &step.role {
-            bindings.push(Binding {
-                name: ITEMS.into(),
-                value: items.clone(),
-                dynamic: true,
-                file: None,
-            });
+            bindings.push(Binding { name: ITEMS.into(), value: items.clone(), dynamic: true, file: None });
         }
         self.scope(bindings, index)
     }

@@ -54,7 +54,9 @@ impl Schedule {
             Join::AllSucceeded | Join::NoneFailed => {
                 node.needs.iter().find(|need| !met(need)).map(|need| match &self.nodes[need.at()].phase {
                     NodePhase::Final(NodeFinal { cause: Some(cause), .. }) => *cause,
-                    NodePhase::Final(_) | NodePhase::Waiting | NodePhase::Reading | NodePhase::Active(_) => *need,
+                    NodePhase::Final(_) | NodePhase::Waiting | NodePhase::Reading | NodePhase::Active(_) => {
+                        *need
+                    }
                 })
             }
         }
@@ -171,7 +173,8 @@ impl Schedule {
                     let binding =
                         Binding { name: Arc::clone(&name), value: value.clone(), dynamic: true, file: None };
                     let scope = self.scope(vec![binding], Some(at + 1));
-                    key.render(&scope, Render::Plain).map_err(|error| KeyFailed::Expr { at: at + 1, error })?
+                    key.render(&scope, Render::Plain)
+                        .map_err(|error| KeyFailed::Expr { at: at + 1, error })?
                 }
             };
             if !seen.insert(shown.clone()) {
@@ -290,7 +293,10 @@ impl Schedule {
                 (Work::Command(_), OnCrash::Ask) => return self.hold_in_doubt(step),
                 (Work::Command(_), OnCrash::Skip) => return self.skip_step(step, "in doubt after a crash"),
                 (Work::Command(_), OnCrash::Retry) => {
-                    self.note(Some(addr.clone()), "ran at least once before; runs again (on_crash = retry)".into());
+                    self.note(
+                        Some(addr.clone()),
+                        "ran at least once before; runs again (on_crash = retry)".into(),
+                    );
                 }
                 (Work::Agent(_) | Work::Merge(_) | Work::Set { .. }, _) => {}
             }
@@ -314,7 +320,9 @@ impl Schedule {
         };
         match (difference, node.needs.iter().find(is_new)) {
             (Difference::Own, _) => difference.to_string(),
-            (Difference::Upstream, Some(need)) => format!("upstream {} changed", self.plan.nodes[need.at()].id),
+            (Difference::Upstream, Some(need)) => {
+                format!("upstream {} changed", self.plan.nodes[need.at()].id)
+            }
             (Difference::Upstream, None) => "an input or an item changed".to_owned(),
         }
     }
@@ -328,7 +336,8 @@ impl Schedule {
 
     /// Everything else is done: the run waits for a person's word on the steps in doubt.
     pub(super) fn pause_for_doubts(&mut self) {
-        let names: Vec<String> = self.doubts.iter().map(|step| self.steps[step.at()].addr.to_string()).collect();
+        let names: Vec<String> =
+            self.doubts.iter().map(|step| self.steps[step.at()].addr.to_string()).collect();
         let which = if names.len() == 1 { "step" } else { "steps" };
         let reason = format!(
             "{which} {} interrupted while running a command: unknown whether it took effect (it ran at least once); \

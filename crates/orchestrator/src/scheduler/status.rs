@@ -80,7 +80,12 @@ impl Schedule {
             Ok(result) => (result, reason),
             Err(error) if status == RunStatus::Succeeded => {
                 let reason = format!("workflow.result: {error}");
-                return RunEnd { status: RunStatus::Failed, exit_code: 1, result: Value::Null, reason: Some(reason) };
+                return RunEnd {
+                    status: RunStatus::Failed,
+                    exit_code: 1,
+                    result: Value::Null,
+                    reason: Some(reason),
+                };
             }
             Err(_) => (Value::Null, reason),
         };
@@ -145,11 +150,12 @@ impl Schedule {
 
 /// One terminal node: its output. Several: an object of theirs.
 fn terminal_outputs(plan: &Plan, scope: &Scope) -> Value {
-    let output = |node: &Node| {
-        scope.data().nodes.get(node.id.as_str()).map_or(Value::Null, |view| {
-            view.outputs.as_ref().unwrap_or(&view.output).json().as_ref().clone()
-        })
-    };
+    let output =
+        |node: &Node| {
+            scope.data().nodes.get(node.id.as_str()).map_or(Value::Null, |view| {
+                view.outputs.as_ref().unwrap_or(&view.output).json().as_ref().clone()
+            })
+        };
     let mut terminal = plan.nodes.iter().filter(|node| node.dependents.is_empty());
     match (terminal.next(), terminal.next()) {
         (Some(only), None) => output(only),

@@ -207,7 +207,11 @@ impl Play {
 
     fn finish(&mut self, addr: &str, end: OutcomeEnd) {
         let (step, attempt) = self.running.remove(addr).unwrap_or_else(|| panic!("{addr} does not run"));
-        self.hear(Event::Finished { step, attempt, outcome: Outcome { end, usage: None, denials: Vec::new() } });
+        self.hear(Event::Finished {
+            step,
+            attempt,
+            outcome: Outcome { end, usage: None, denials: Vec::new() },
+        });
     }
 
     fn succeed(&mut self, addr: &str) {
@@ -478,7 +482,13 @@ struct Memory {
 impl Past for Memory {
     fn success(&mut self, addr: &StepAddr, key: &Digest) -> Option<PastSuccess> {
         let value = self.successes.get(&(addr.to_string(), *key))?;
-        Some(PastSuccess { value: Arc::new(value.clone()), file: None, agent: None, attempt: 1, usage: Usage::NOTHING })
+        Some(PastSuccess {
+            value: Arc::new(value.clone()),
+            file: None,
+            agent: None,
+            attempt: 1,
+            usage: Usage::NOTHING,
+        })
     }
     fn attempts(&self, _: &StepAddr) -> u32 {
         1
@@ -564,7 +574,11 @@ fn a_merge_by_agents_goes_in_levels_and_ends_at_the_node() {
         let (step, attempt) = play.running.remove(&addr).unwrap();
         let value = Arc::new(json!("x"));
         let end = succeeded(value, None);
-        play.hear(Event::Finished { step, attempt, outcome: Outcome { end, usage: None, denials: Vec::new() } });
+        play.hear(Event::Finished {
+            step,
+            attempt,
+            outcome: Outcome { end, usage: None, denials: Vec::new() },
+        });
     }
     assert_eq!(play.started.last().unwrap(), "m");
     assert!(play.started.iter().any(|addr| addr == "m/+1"), "{:?}", play.started);
@@ -601,4 +615,66 @@ proptest! {
         once.dedup();
         prop_assert_eq!(once.len(), play.started.len());
     }
+}
+
+#[test]
+fn every_agent_that_meets_the_breaker_waits_and_none_is_called_failed() {
+    let mut play = Play::new(vec![each(agent("a", &[]), items(3))], 3);
+    for addr in ["a=0", "a=1", "a=2"] {
+        play.fail(addr, FailureClass::Auth);
+    }
+    assert_eq!(play.status(), (RunStatus::Paused, 4));
+    let ends: Vec<EndState> = play
+        .records
+        .iter()
+        .filter_map(|(_, entry)| if let Entry::Ended(ended) = entry { Some(ended.state) } else { None })
+        .collect();
+    assert_eq!(ends, [EndState::Interrupted; 3]);
+}
+
+#[test]
+fn merges_by_agents_under_an_each_keep_their_windows_apart() {
+    let Work::Agent(by) = agent("m", &[]).work else { panic!() };
+    let work = Work::Merge(MergeWork {
+        from: vec![Expr::parse("range(4) | map('string') | list").unwrap()],
+        strategy: MergeStrategy::Agent { agent: Box::new(by), window: 2 },
+        write: None,
+    });
+    let mut play = Play::new(vec![each(node("m", &[], work), items(2))], 9);
+    while let Some(addr) = play.running().first().map(ToString::to_string) {
+        play.succeed(&addr);
+    }
+    assert_eq!(play.status(), (RunStatus::Succeeded, 0));
+    assert_eq!(play.end.unwrap().result, json!(["out of m=0", "out of m=1"]));
+}
+
+#[test]
+fn steps_in_doubt_are_named_together_after_everything_else_has_run() {
+    let memory = Memory { doubt: vec!["c=0".into(), "c=1".into()], ..Memory::default() };
+    let nodes = vec![each(command("c", &[]), items(2)), agent("other", &[])];
+    let mut play = Play::with_past(nodes, 9, Box::new(memory));
+    assert_eq!(play.started, ["other"]);
+    assert!(play.end.is_none());
+    play.succeed("other");
+    assert_eq!(play.status(), (RunStatus::Paused, 4));
+    let reason = play.end.unwrap().reason.unwrap();
+    assert!(reason.contains("c=0, c=1"), "{reason}");
+}
+
+#[test]
+fn what_was_refused_is_told_to_the_next_attempt() {
+    let mut node = agent("a", &[]);
+    node.retry.on = vec![FailureClass::Schema];
+    let mut play = Play::new(vec![node], 1);
+    play.fail("a", FailureClass::Schema);
+    let (step, attempt, _) = play.wakes[0];
+    let orders = play.schedule.on(Event::Woke { step, attempt });
+    let fault = orders.iter().find_map(|order| match order {
+        Command::Start(launch) => match &launch.work {
+            Prepared::Agent(agent) => Some((agent.goes_on_from, agent.fault.clone())),
+            Prepared::Command(_) | Prepared::Value(_) => None,
+        },
+        _ => None,
+    });
+    assert_eq!(fault, Some((Some(1), Some("boom".to_owned()))));
 }

@@ -133,7 +133,7 @@ fn an_agent_goes_on_from_its_transcript_for_the_same_content_only() {
     let told = Told::default().take(1).admit("a", 1, "k");
     // It may have been stopped within its first turn: its transcript tells.
     assert_eq!(History::of(&told.0).to_go_on(&addr("a"), &key("k")).next().unwrap().number, 1);
-    let told = told.say("a", 1, Entry::Turn { turn: 3, bytes: 99 });
+    let told = told.say("a", 1, Entry::Turn { turn: 3, bytes: 99, usage: None });
     let history = History::of(&told.0);
     assert_eq!(history.to_go_on(&addr("a"), &key("k")).next().unwrap().turn, Some((3, 99)));
     assert!(history.to_go_on(&addr("a"), &key("l")).next().is_none());

@@ -38,7 +38,7 @@ fn sample() -> Vec<Record> {
     vec![
         admitted(1, "a"),
         admitted(2, "b"),
-        record(3, "a", Entry::Turn { turn: 1, bytes: 10 }),
+        record(3, "a", Entry::Turn { turn: 1, bytes: 10, usage: None }),
         ended(4, "a"),
         admitted(5, "c=x%2Fy"),
         ended(6, "b"),
