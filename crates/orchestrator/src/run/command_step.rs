@@ -37,6 +37,10 @@ pub(super) async fn run(
     let end = match execute(hands, launch, command, work, node, &token).await {
         Ok(finished) => {
             keep_streams(hands, launch, &finished);
+            for path in &finished.put_aside {
+                let text = format!("a file that governs claw or git was made and moved away: {}", path.display());
+                hands.bus.note(Some(&launch.addr), text);
+            }
             end_of(&finished, work, node, hands, launch)
         }
         Err(NotRun::Cancelled) => OutcomeEnd::Cancelled,
@@ -95,6 +99,8 @@ async fn execute(
     job.stdin = command.stdin.clone().map(String::into_bytes);
     job.time = Some(node.timeout);
     job.keep = KEEP;
+    job.redactor = Arc::clone(&hands.agents.redactor);
+    job.aside = Some(hands.run.node(&launch.addr, launch.attempt).join("aside"));
     process::run(job, token).await.map_err(|error| match error {
         claw_tools::error::ToolError::Cancelled => NotRun::Cancelled,
         other => broken(other.to_string()),

@@ -78,7 +78,7 @@ async fn go(
     let protected = vec![file, config_home(), state_folder()];
     let agents = Arc::new(setup.agent_services(asker, logs.clone(), protected, secret_inputs(&plan))?);
     let options = options(&setup, flags, permission);
-    let services = RunServices { agents, logs };
+    let services = RunServices { agents: Arc::clone(&agents), logs };
     let handle = tokio::select! {
         started = claw_orchestrator::run::start(services, Arc::new(plan), options) => {
             started.map_err(|error| end::failed(&error))?
@@ -86,7 +86,9 @@ async fn go(
         signal = signals.next() => return Ok(Ending::exit_code(signal)),
     };
     let danger = (permission.reach == Reach::DangerFullAccess).then(|| permission.to_string());
-    match Watch::new(flags, danger, questions).run(handle, &mut signals).await {
+    let watched = Watch::new(flags, danger, questions).run(handle, &mut signals).await;
+    agents.sandboxes.close();
+    match watched {
         Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, flags).await,
         Watched::Killed(ending) => Ok(ending.exit_code()),
     }
