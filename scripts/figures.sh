@@ -11,6 +11,7 @@ target=${CARGO_TARGET_DIR:-$root/target}
 claw=${1:-$target/release/claw}
 [ -x /usr/bin/time ] || { echo "figures: GNU time is missing (package time)" >&2; exit 1; }
 [ -x "$claw" ] || cargo build --release --locked --package claw-cli
+claw=$(realpath "$claw")
 cargo build --quiet --release --locked --package claw-kit --example provider
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -186,7 +186,7 @@ impl Setup {
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),
             memory: load_memory(&self.cwd).text.into(),
-            protected,
+            protected: resolved(protected),
             shared: claw_agents::services::Shared::default(),
         })
     }
@@ -198,6 +198,11 @@ impl Setup {
     pub fn logs(&self) -> Result<LogWriter, ExpectedError> {
         LogWriter::start().map_err(|error| ExpectedError::Fault(format!("cannot start the journal: {error}")))
     }
+}
+
+/// Tools give the gate resolved paths: what it compares them with is the same.
+fn resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.iter().map(|path| claw_tools::files::paths::resolve(path)).collect()
 }
 
 impl Surroundings for Setup {
@@ -261,4 +266,19 @@ fn neighbour(typed: &Path, path: &Path) -> Option<String> {
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).take(1000).collect();
     let near = nearest(name, names.iter().map(String::as_str))?;
     Some(typed.with_file_name(near).display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_protected_is_so_under_its_real_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = claw_tools::files::paths::resolve(folder.path());
+        std::fs::create_dir(top.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", top.join("link")).unwrap();
+        let given = vec![top.join("link"), top.join("link/absent/x")];
+        assert_eq!(resolved(given), [top.join("real"), top.join("real/absent/x")]);
+    }
 }

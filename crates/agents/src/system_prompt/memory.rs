@@ -1,5 +1,7 @@
 //! The project's memory files: `CLAUDE.md` and `AGENTS.md`, from the top of the work tree down to the folder.
 
+use claw_tools::files::kind::open_regular;
+use claw_tools::files::paths;
 use std::fmt::Write;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,15 +22,17 @@ pub struct MemoryFiles {
 }
 
 /// Reads the files of `folder` and of those above it up to the one that holds `.git` (without one: `folder` alone).
-/// The nearest comes last. A file that cannot be read is left out; what is above the limits is cut, and that is said.
+/// The nearest comes last. A symlink that leads out of that tree, what is no regular file or cannot be read is left out; what is above the limits is cut, and that is said.
 pub fn load_memory(folder: &Path) -> MemoryFiles {
     let top = folder.ancestors().find(|above| above.join(".git").exists()).unwrap_or(folder);
     let mut folders: Vec<&Path> = folder.ancestors().take_while(|above| above.starts_with(top)).collect();
     folders.reverse();
+    let inside = paths::resolve(top);
     let mut memory = MemoryFiles::default();
     let mut seen = Vec::new();
     for path in folders.iter().flat_map(|folder| NAMES.map(|name| folder.join(name))) {
-        let Some((text, is_cut)) = read(&path, MOST_OF_A_FILE.min(MOST.saturating_sub(memory.text.len())))
+        let Some((text, is_cut)) =
+            read(&path, &inside, MOST_OF_A_FILE.min(MOST.saturating_sub(memory.text.len())))
         else {
             continue;
         };
@@ -47,12 +51,16 @@ pub fn load_memory(folder: &Path) -> MemoryFiles {
     memory
 }
 
-fn read(path: &Path, most: usize) -> Option<(String, bool)> {
-    if most == 0 || !path.metadata().ok()?.is_file() {
+/// `inside`: resolved. A repository is somebody else's: its links are no leave to send the user's other files away.
+fn read(path: &Path, inside: &Path, most: usize) -> Option<(String, bool)> {
+    let path = paths::resolve(path);
+    // What git keeps may hold credentials, and is nobody's text.
+    if most == 0 || !path.starts_with(inside) || path.starts_with(inside.join(".git")) {
         return None;
     }
+    let (file, _) = open_regular(&path).ok()?;
     let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
+    file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
     let is_cut = bytes.len() > most;
     bytes.truncate(most);
     let text = match String::from_utf8(bytes) {
@@ -91,5 +99,24 @@ mod tests {
         assert!(memory.text.contains("top rule") && memory.text.contains("(cut:"), "{}", memory.files.len());
         assert!(!memory.text.contains("outside") && !memory.text.contains('\u{fffd}'));
         assert!(memory.text.len() < MOST_OF_A_FILE + 1_000);
+    }
+
+    #[test]
+    fn a_link_out_of_the_work_tree_and_what_is_no_file_are_left_out() {
+        let top = tempfile::tempdir().unwrap();
+        let repo = top.path().join("repo");
+        write(top.path().join("secret"), "the key");
+        write(repo.join(".git/config"), "token");
+        write(repo.join("docs/rules.md"), "rules");
+        let sub = repo.join("sub");
+        private_dir(&sub).unwrap();
+        std::os::unix::fs::symlink("../secret", repo.join("CLAUDE.md")).unwrap();
+        std::os::unix::fs::symlink(".git/config", repo.join("AGENTS.md")).unwrap();
+        std::os::unix::fs::symlink("../docs/rules.md", sub.join("CLAUDE.md")).unwrap();
+        private_dir(&sub.join("AGENTS.md")).unwrap();
+        let memory = load_memory(&sub);
+        assert_eq!(memory.files, [sub.join("CLAUDE.md")]);
+        assert!(memory.text.contains("rules") && !memory.text.contains("key"), "{}", memory.text);
+        assert_eq!(load_memory(&repo), MemoryFiles::default());
     }
 }

@@ -16,6 +16,11 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 /// How often a waiting question looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Lines of what is asked about; even.
+const MOST_LINES: usize = 12;
+/// Characters of one of them: a few rows of a terminal.
+const MOST_OF_A_LINE: usize = 240;
+
 /// One question on its way to the screen.
 #[derive(Debug)]
 pub struct Question {
@@ -100,13 +105,43 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// All of it stays on a screen, whatever the agent wants; the end of a long command is seen as its beginning is.
+fn subject(subject: &str) -> String {
+    let lines: Vec<&str> = subject.lines().collect();
+    let left_out = lines.len().saturating_sub(MOST_LINES);
+    let (first, last) = if left_out == 0 {
+        (lines.as_slice(), [].as_slice())
+    } else {
+        (&lines[..MOST_LINES / 2], &lines[lines.len() - MOST_LINES / 2..])
+    };
+    let shown = |lines: &[&str]| lines.iter().map(|line| cut(&visible_line(line), MOST_OF_A_LINE)).collect();
+    let mut all: Vec<String> = shown(first);
+    if left_out > 0 {
+        all.push(format!("… {left_out} more lines …"));
+        all.extend::<Vec<String>>(shown(last));
+    }
+    all.join("\n  ")
+}
+
+/// The middle goes.
+fn cut(text: &str, most: usize) -> String {
+    let long = text.chars().count();
+    if long <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let first: String = text.chars().take(half).collect();
+    let last: String = text.chars().skip(long - half).collect();
+    format!("{first} … {} more characters … {last}", long - 2 * half)
+}
+
 fn text(request: &AskRequest) -> String {
     format!(
         "\n{} wants to use {}:\n  {}\n{}\nAllow it? [y] once, [s] for this session, [N] no, or write why not: ",
-        visible_line(&request.label),
+        cut(&visible_line(&request.label), MOST_OF_A_LINE),
         visible_line(&request.tool),
-        visible(&request.subject).replace('\n', "\n  "),
-        visible_line(&request.why),
+        subject(&request.subject),
+        cut(&visible_line(&request.why), MOST_OF_A_LINE),
     )
 }
 
@@ -170,6 +205,18 @@ mod tests {
         let shown = text(&request("curl x\u{1b}[2K\u{1b}[1A\r"));
         assert!(!shown.contains(['\u{1b}', '\r']), "{shown:?}");
         assert!(shown.contains("explore wants to use bash"));
+    }
+
+    #[test]
+    fn a_question_stays_on_the_screen_and_shows_both_ends() {
+        let lines: String = (1..=500).map(|n| format!("line {n}\n")).collect();
+        let shown = text(&request(&lines));
+        assert!(shown.lines().count() <= MOST_LINES + 6, "{shown}");
+        assert!(shown.contains("line 1\n") && shown.contains("line 500\n"), "{shown}");
+        assert!(shown.contains("… 488 more lines …"));
+        let shown = text(&request(&format!("begin{}end", "ä".repeat(100_000))));
+        assert!(shown.contains("begin") && shown.contains("end\n") && shown.chars().count() < 600, "{shown}");
+        assert!(text(&request("a\nb")).contains("  a\n  b\n"));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use rustix::fs::{AtFlags, CWD, OFlags};
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Permission bits of the new file.
@@ -30,32 +30,38 @@ pub enum Sync {
 /// them first where the target is meant.
 pub fn replace(path: &Path, bytes: &[u8], mode: Mode, sync: Sync) -> io::Result<()> {
     let folder = folder_of(path);
-    let kept = match mode {
-        Mode::Keep => path.metadata().ok().map(|meta| meta.permissions()),
-        Mode::Private => Some(Permissions::from_mode(0o600)),
-    };
-    match unnamed(folder) {
-        Ok(mut file) => {
-            fill(&mut file, bytes, kept, sync)?;
-            let beside = beside(path);
-            let source = format!("/proc/self/fd/{}", file.as_raw_fd());
-            rustix::fs::linkat(CWD, source.as_str(), CWD, &beside, AtFlags::SYMLINK_FOLLOW)?;
-            rename_or_remove(&beside, path)?;
-        }
-        Err(_) => {
-            let beside = beside(path);
-            let mut file = File::options().write(true).create_new(true).mode(0o666).open(&beside)?;
-            if let Err(error) = fill(&mut file, bytes, kept, sync) {
-                let _ = std::fs::remove_file(&beside);
-                return Err(error);
+    match mode {
+        // State of ours, written often: a name beside it is the cheapest. A kill in between leaves a `.tmp` in a folder
+        // that is ours alone.
+        Mode::Private => through_name(path, bytes, 0o600, None, sync)?,
+        Mode::Keep => {
+            let kept = path.metadata().ok().map(|meta| meta.permissions());
+            match unnamed(folder) {
+                Ok(mut file) => {
+                    fill(&mut file, bytes, kept, sync)?;
+                    let beside = beside(path);
+                    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+                    rustix::fs::linkat(CWD, source.as_str(), CWD, &beside, AtFlags::SYMLINK_FOLLOW)?;
+                    rename_or_remove(&beside, path)?;
+                }
+                Err(_) => through_name(path, bytes, 0o666, kept, sync)?,
             }
-            rename_or_remove(&beside, path)?;
         }
     }
     if sync == Sync::Yes {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+fn through_name(path: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>, sync: Sync) -> io::Result<()> {
+    let beside = beside(path);
+    let mut file = File::options().write(true).create_new(true).mode(mode).open(&beside)?;
+    if let Err(error) = fill(&mut file, bytes, kept, sync) {
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
+    rename_or_remove(&beside, path)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -124,6 +130,7 @@ pub fn truncate(path: &Path, length: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_new_file_has_the_mode_of_the_old_one_and_nothing_is_left() {

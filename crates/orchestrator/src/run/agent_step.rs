@@ -93,7 +93,6 @@ async fn begin(
 ) -> io::Result<AgentRequest> {
     let node = &hands.plan.nodes[launch.node.at()];
     let folder = hands.run.node(&launch.addr, launch.attempt);
-    durable::private_dir(&folder)?;
     let transcript = hands.run.transcript(&launch.addr, launch.attempt);
     if let Some(earlier) = prepared.goes_on_from {
         go_on_from(&hands.run.transcript(&launch.addr, earlier), &transcript)?;
@@ -138,6 +137,16 @@ async fn begin(
             attempt: launch.attempt,
         }),
     })
+}
+
+/// Its parent is there: one call of the system where the folder is new, as it nearly always is.
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(_) => durable::private_dir(folder),
+    }
 }
 
 /// The new attempt has a transcript of its own that begins with the whole turns of the earlier one.

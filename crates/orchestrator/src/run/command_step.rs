@@ -80,7 +80,6 @@ async fn execute(
     if !folder.is_dir() {
         return Err(broken(format!("cwd {} is not a folder", folder.display())));
     }
-    durable::private_dir(&hands.run.node(&launch.addr, launch.attempt)).map_err(|e| broken(e.to_string()))?;
     let mut job = match &command.line {
         PreparedLine::Shell(text) => Job::shell(text, folder, policy),
         PreparedLine::Argv(argv) => {

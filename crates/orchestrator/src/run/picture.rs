@@ -2,6 +2,7 @@
 //!
 //! Decides nothing: the journal is the truth. A picture that cannot be written is said and drawn again at the next open.
 
+use super::agent_step::make_folder;
 use super::hands::Hands;
 use crate::manifest::build::{AttemptEnd, Standing, StepFacts};
 use crate::manifest::output::{self, AgentResult};
@@ -37,6 +38,9 @@ pub(super) struct Picture {
 impl Picture {
     pub fn new(hands: &Arc<Hands>, launch: &Launch, node: &Node) -> Self {
         let now = clock::now();
+        if let Err(error) = make_folder(&hands.run.node(&launch.addr, launch.attempt)) {
+            hands.bus.note(Some(&launch.addr), format!("cannot make its folder: {error}"));
+        }
         let agent = match &launch.work {
             Prepared::Agent(agent) => Some(agent.id.clone()),
             Prepared::Command(_) | Prepared::Value(_) => None,
@@ -97,10 +101,8 @@ impl Picture {
     /// Its work begins.
     pub fn started(&mut self, prompt: Option<&str>) {
         self.prompt = prompt.map(|prompt| self.hands.agents.redactor.apply(prompt).into_owned());
-        let drawn =
-            store::make_folder(&self.hands.run, &self.facts.step, self.facts.attempt).and_then(|_| {
-                store::write(&self.hands.run, &self.facts, &Standing::Running { started_at: self.started_at })
-            });
+        let standing = Standing::Running { started_at: self.started_at };
+        let drawn = store::write(&self.hands.run, &self.facts, &standing);
         self.say_if_failed(drawn);
     }
 

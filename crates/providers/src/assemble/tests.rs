@@ -402,6 +402,62 @@ fn a_whole_message_gives_what_its_stream_gives() {
     assert_eq!(message.blocks, expected);
 }
 
+fn decoded(wire: Wire, events: &[&str]) -> (UsageReport, Assembled) {
+    let (mut decoder, mut out, mut assembler) = (Decoder::new(wire), Vec::new(), Assembler::default());
+    for event in events {
+        decoder.event(b"", event.as_bytes(), &mut out).unwrap();
+    }
+    decoder.end(&mut out);
+    out.iter().for_each(|event| assembler.take(event));
+    (assembler.reported(), assembler.finish("m").unwrap())
+}
+
+#[test]
+fn odd_numbers_and_words_do_not_cost_the_answer() {
+    let (usage, message) = decoded(
+        Wire::Chat,
+        &[
+            r#"{"id":7,"model":1,"error":false,"choices":[{"index":"0","delta":{"reasoning_content":[{"text":"hm"}]}}]}"#,
+            r#"{"error":null,"usage":"none","choices":[{"index":0.0,"delta":{"content":"a\ud83d"},"finish_reason":false}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":"0","id":5,"function":{"name":"n","arguments":"{}"}}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":12.0,"completion_tokens":"4","prompt_tokens_details":[]}}"#,
+            "[DONE]",
+        ],
+    );
+    assert_eq!((usage.input, usage.output), (Some(12), Some(4)));
+    assert_eq!(message.stop, StopReason::ToolUse);
+    assert_eq!(message.blocks[1], Block::Text { text: "a\u{fffd}".into() });
+    assert_eq!(message.blocks[2], Block::ToolUse { id: "5".into(), name: "n".into(), input: json!({}) });
+    let (usage, message) = decoded(
+        Wire::Anthropic,
+        &[
+            r#"{"type":"message_start","error":false,"message":{"id":3,"model":"m","usage":{"input_tokens":-1,"output_tokens":1.0}}}"#,
+            r#"{"type":"content_block_start","index":"0","content_block":{"type":"text","text":""}}"#,
+            r#"{"type":"content_block_delta","index":0.0,"delta":{"type":"text_delta","text":"\ud83dhi"}}"#,
+            r#"{"type":"content_block_stop","index":0}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":"9"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ],
+    );
+    assert_eq!((usage.input, usage.output), (None, Some(9)));
+    assert_eq!(message.blocks, [Block::Text { text: "\u{fffd}hi".into() }]);
+}
+
+#[test]
+fn a_call_in_the_old_spelling_is_a_call() {
+    let (_, message) = decoded(
+        Wire::Chat,
+        &[
+            r#"{"choices":[{"index":0,"delta":{"function_call":{"name":"n","arguments":"{\"a\""}}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"function_call":{"arguments":":1}"}}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}"#,
+        ],
+    );
+    assert_eq!(message.stop, StopReason::ToolUse);
+    let [Block::ToolUse { name, input, .. }] = &message.blocks[..] else { panic!("{:?}", message.blocks) };
+    assert_eq!((name.as_str(), input), ("n", &json!({"a": 1})));
+}
+
 #[test]
 fn ids_stay_as_the_service_gave_them_even_when_it_repeats_them() {
     let bytes =

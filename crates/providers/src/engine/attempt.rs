@@ -34,11 +34,13 @@ pub(super) struct TryFailed {
     pub(super) retry_after: Option<Duration>,
     /// The stream ended cleanly, yet without saying that the message is whole.
     pub(super) is_unended: bool,
+    /// What came is no answer of this wire; the same comes again mostly.
+    pub(super) is_garbled: bool,
 }
 
 impl TryFailed {
     pub(super) fn new(kind: ProviderErrorKind, class: ErrorClass) -> Self {
-        Self { kind: Box::new(kind), class, retry_after: None, is_unended: false }
+        Self { kind: Box::new(kind), class, retry_after: None, is_unended: false, is_garbled: false }
     }
 }
 
@@ -247,7 +249,7 @@ impl Attempt<'_> {
                 let fault = Fault { kind: "html".to_owned(), message, class: ErrorClass::Refused };
                 self.refusal(200, None, fault, None)
             }
-            BadBody::NotUnderstood(_) => self.broken(&bad.to_string()),
+            BadBody::NotUnderstood(_) => TryFailed { is_garbled: true, ..self.broken(&bad.to_string()) },
             BadBody::TooLong(_) => self.too_large(&bad.to_string()),
         }
     }

@@ -563,6 +563,15 @@ async fn a_document_that_is_no_message_is_a_failed_try() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_understood_is_asked_for_once_more_and_not_six_times() {
+    let server = Server::start(vec![stream("data: {\"type\": nonsense}\n\n")]).await;
+    let (answer, _) = ask(&server.providers("ANTHROPIC", &[]), &["opus"]).await;
+    let error = answer.unwrap_err();
+    assert!(error.to_string().contains("not understood"), "{error}");
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
 async fn the_users_proxy_is_taken_except_for_this_machine_and_hosts_it_excludes() {
     let proxy = Server::start(vec![stream(full("PROXIED"))]).await;
     let direct = Server::start(vec![stream(full("DIRECT"))]).await;

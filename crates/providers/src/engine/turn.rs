@@ -23,6 +23,8 @@ use tokio::time::{Instant, sleep};
 
 /// Tries of an overloaded model before the next one of the list is used.
 const OVERLOADED_TRIES: u32 = 3;
+/// Tries whose answer is not understood.
+const GARBLED_TRIES: u32 = 2;
 /// Shorter waits are not worth a word.
 const WORTH_TELLING: Duration = Duration::from_millis(500);
 
@@ -44,6 +46,8 @@ struct Turn<'a> {
     cancel: &'a CancelToken,
     spent: Usage,
     attempts: u32,
+    /// Answers of the present model that were not understood.
+    garbled: u32,
     partial: Vec<Block>,
 }
 
@@ -95,6 +99,7 @@ impl Engine {
             cancel,
             spent: Usage::NOTHING,
             attempts: 0,
+            garbled: 0,
             partial: Vec::new(),
         };
         turn.run().await
@@ -159,6 +164,7 @@ impl Turn<'_> {
         let mut stream = true;
         let mut asked_whole = false;
         let mut tries = 0;
+        self.garbled = 0;
         loop {
             tries += 1;
             let limiter = self.limiter(target).await?;
@@ -177,6 +183,7 @@ impl Turn<'_> {
                 }
                 Err((failed, _)) => {
                     drop(permit);
+                    self.garbled += u32::from(failed.is_garbled);
                     // An answer that was arriving was no waiting.
                     let elapsed = started.elapsed().saturating_sub(flowed);
                     self.failed(failed, tries, elapsed, &limiter).await
@@ -285,12 +292,15 @@ impl Turn<'_> {
 
     /// Decides what follows a failed try, and waits if that is another one.
     async fn failed(&self, failed: TryFailed, tries: u32, elapsed: Duration, limiter: &Limiter) -> After {
-        let TryFailed { kind, class, retry_after, is_unended: _ } = failed;
+        let TryFailed { kind, class, retry_after, is_unended: _, is_garbled } = failed;
         let kind = *kind;
         let failure = Failure { class, attempt: tries, elapsed, retry_after };
         let has_next = self.request.models.len() > 1;
         let mut next = self.engine.config.limits.retry.next(&failure, fastrand::f64());
         if class == ErrorClass::Overloaded && has_next && tries >= OVERLOADED_TRIES {
+            next = Next::Exhausted;
+        }
+        if is_garbled && self.garbled >= GARBLED_TRIES {
             next = Next::Exhausted;
         }
         let exhausted = |kind| match tries {

@@ -6,6 +6,7 @@ pub mod anthropic;
 pub mod chat;
 mod codec;
 mod faults;
+mod lenient;
 
 pub use codec::{Asked, Decoder, EncodeError, NotUnderstood, Wire, encode};
 pub use faults::{Fault, classify_kind, name, read_fault, words};

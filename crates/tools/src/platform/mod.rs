@@ -8,6 +8,6 @@ mod linux;
 mod other;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{ChildPlan, Group, Wall, adopt_orphans, open_resolved, prepare};
+pub(crate) use linux::{ChildPlan, Group, Wall, adopt_orphans, open_resolved, prepare, rehearse};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::{ChildPlan, Group, Wall, adopt_orphans, open_resolved, prepare};
+pub(crate) use other::{ChildPlan, Group, Wall, adopt_orphans, open_resolved, prepare, rehearse};

@@ -34,6 +34,15 @@ pub(crate) fn prepare(command: &mut tokio::process::Command, _plan: ChildPlan) {
     }
 }
 
+/// There are no mounts to rehearse.
+pub(crate) fn rehearse(command: &mut tokio::process::Command, _plan: ChildPlan) {
+    let child = || Err(std::io::Error::from(rustix::io::Errno::NOSYS));
+    // SAFETY: nothing is called or allocated.
+    unsafe {
+        command.pre_exec(child);
+    }
+}
+
 /// Not here.
 pub(crate) fn adopt_orphans() {}
 

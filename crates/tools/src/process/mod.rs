@@ -14,6 +14,7 @@ pub use capture::{Kept, SpilledOutput};
 pub use job::{Job, Program, SpillTo};
 pub use run::{End, Finished, no_more_grace, run};
 pub(crate) use scratch::Scratch;
+pub(crate) use start::try_mounts;
 
 #[cfg(test)]
 mod tests;

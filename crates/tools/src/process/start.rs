@@ -6,10 +6,11 @@ use super::pipes::Pipes;
 use super::scratch::Scratch;
 use crate::error::ToolError;
 use crate::files::paths;
-use crate::platform::{Group, adopt_orphans, prepare};
+use crate::platform::{ChildPlan, Group, adopt_orphans, prepare, rehearse};
 use crate::sandbox::Governed;
 use claw_kernel::ids::RunId;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,6 +26,8 @@ const MARK: &str = "CLAW_JOB";
 const FOLDER_FILE: &str = "CLAW_FOLDER_FILE";
 /// Bytes of a path, as the kernel has it.
 const MOST_PATH: u64 = 4096;
+/// The first time included.
+const MOST_LOOKS: u32 = 4;
 /// The folder is written at the shell's exit, so that `exit` in the line does not skip it.
 const REPORT_FOLDER: &str = r#"trap 'pwd -P 2>/dev/null >"$CLAW_FOLDER_FILE"' EXIT; "#;
 
@@ -86,32 +89,49 @@ pub(super) fn start(job: &Job) -> Result<Started, ToolError> {
     adopt_orphans();
     let id = next_id();
     let scratch = job.sandbox.scratch().and_then(|scratch| scratch.child().ok());
-    let governed = job.sandbox.governed();
     let aside = aside(job, &id);
-    let spawn = |mounts| {
-        let mut command = command(job, &id, scratch.as_ref());
-        prepare(&mut command, job.sandbox.child(&job.folder, &governed, mounts));
-        command.spawn()
-    };
-    let spawned = match spawn(true) {
-        // It may be the mounts that are refused: once without them.
-        Err(first) if job.sandbox.may_mount() => match spawn(false) {
-            Ok(child) => {
-                if job.sandbox.mounts_were_refused() {
-                    tracing::warn!(error = %first, "commands are started without mounts of their own");
-                }
-                Ok(child)
-            }
-            Err(_) => Err(first),
-        },
-        other => other,
-    };
     let failed = |source| ToolError::Start { program: job.program.name(), source };
-    let mut child = spawned.map_err(failed)?;
+    let (mut child, governed) = spawn(job, &id, scratch.as_ref()).map_err(failed)?;
     let ended = || failed(io::Error::other("it ended before it was started"));
     let group = child.id().and_then(|pid| Group::new(pid, format!("{MARK}={id}"))).ok_or_else(ended)?;
     let pipes = Pipes::of(&mut child, job.stdin.clone());
     Ok(Started { id, child, group, pipes, governed, aside, scratch })
+}
+
+/// Never without the mounts where the system has them: what another command does to the files that are to be mounted
+/// makes a start fail, and at worst that is the end of it.
+fn spawn(job: &Job, id: &str, scratch: Option<&Scratch>) -> io::Result<(Child, Governed)> {
+    let mut looked = 1;
+    loop {
+        let governed = job.sandbox.governed();
+        let mut command = command(job, id, scratch);
+        prepare(&mut command, job.sandbox.child(&job.folder, &governed));
+        match command.spawn() {
+            Ok(child) => return Ok((child, governed)),
+            Err(error) if looked < MOST_LOOKS && job.sandbox.may_mount() && has_changed(&error) => {
+                looked += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What was looked at may have gone before it was mounted.
+fn has_changed(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::AGAIN))
+}
+
+/// Tries what a plan mounts, in a child that ends before it runs anything. Errors: what the system says to it.
+#[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]
+pub(crate) fn try_mounts(plan: ChildPlan) -> io::Result<()> {
+    let mut command = Command::new(shell());
+    rehearse(&mut command, plan);
+    match command.as_std_mut().spawn() {
+        Err(error) if error.raw_os_error() == Some(Errno::CANCELED.raw_os_error()) => Ok(()),
+        Err(error) => Err(error),
+        Ok(mut child) => child.wait().map(|_| ()),
+    }
 }
 
 /// To be asked before the job runs: a command could lead a symlink elsewhere.

@@ -280,6 +280,32 @@ async fn what_governs_is_refused_when_it_exists_and_taken_out_when_it_is_made() 
     assert!(work.path().join("spill/refused-0-.mcp.json").exists());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_governing_file_that_comes_and_goes_does_not_open_those_that_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("w");
+    std::fs::create_dir_all(root.join(".git/hooks")).unwrap();
+    let policy = walled(&root);
+    if !policy.status().governors_held {
+        return;
+    }
+    let flicker = "trap 'exit 0' TERM; while :; do : > .mcp.json; rm -f .mcp.json; done";
+    let stop = CancelToken::new();
+    let flickering = run(Job::shell(flicker, policy.workspace(), Arc::clone(&policy)), &stop);
+    let plants = async {
+        for _ in 0..60 {
+            // A start that fails is an error, not a start that is held less.
+            let line = "echo x > .git/hooks/pre-commit";
+            let job = Job::shell(line, policy.workspace(), Arc::clone(&policy));
+            let _ = run(job, &CancelToken::new()).await;
+            assert!(!root.join(".git/hooks/pre-commit").exists());
+        }
+        stop.cancel();
+    };
+    let _ = tokio::join!(flickering, plants);
+    assert!(policy.status().governors_held);
+}
+
 #[tokio::test]
 async fn a_planted_symlink_leads_nowhere_and_command_jobs_have_an_aside_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,10 +4,11 @@ use super::governed::{GOVERNING_GIT, Governed};
 use super::status::SandboxStatus;
 use crate::files::paths;
 use crate::platform::{ChildPlan, Wall};
-use crate::process::Scratch;
+use crate::process::{Scratch, try_mounts};
+use rustix::io::Errno;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How far commands may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,9 @@ pub enum Network {
 /// Governing paths of a workspace, relative to it.
 const GOVERNING: [&str; 3] = [".claw", ".claude", ".mcp.json"];
 
+const NAMESPACE_LIMITS: [&str; 2] =
+    ["/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_mnt_namespaces"];
+
 const NO_MOUNTS: &str =
     "no mounts: governing files that exist, and modes, owners and times of files, are not held";
 
@@ -46,7 +50,6 @@ pub struct SandboxPolicy {
     scratch: OnceLock<Option<Scratch>>,
     wall: OnceLock<Option<Wall>>,
     status: OnceLock<SandboxStatus>,
-    mounts_refused: AtomicBool,
 }
 
 impl SandboxPolicy {
@@ -64,7 +67,6 @@ impl SandboxPolicy {
             scratch: OnceLock::new(),
             wall: OnceLock::new(),
             status: OnceLock::new(),
-            mounts_refused: AtomicBool::new(false),
         }
     }
 
@@ -138,18 +140,28 @@ impl SandboxPolicy {
     /// What the running system holds of it. Leaves nothing behind: the temporary folder is made by the first job.
     pub fn status(&self) -> SandboxStatus {
         let probe = || {
-            self.writable().map_or_else(
-                || SandboxStatus::none("switched off"),
-                |folders| Wall::build(&folders, self.network).status,
-            )
+            let Some(folders) = self.writable() else { return SandboxStatus::none("switched off") };
+            let mut status = Wall::build(&folders, self.network).status;
+            status.governors_held = status.is_walled() && !self.holds_root() && self.system_mounts();
+            if status.is_walled() && !status.governors_held {
+                status.reason.get_or_insert_with(|| NO_MOUNTS.to_owned());
+            }
+            status
         };
-        let mut status = self.status.get_or_init(probe).clone();
-        status.governors_held =
-            status.is_walled() && !self.holds_root() && !self.mounts_refused.load(Ordering::Relaxed);
-        if status.is_walled() && !status.governors_held {
-            status.reason.get_or_insert_with(|| NO_MOUNTS.to_owned());
+        self.status.get_or_init(probe).clone()
+    }
+
+    /// Tried once, before the first command, with nothing that a command could take away. Only a plain no counts: any
+    /// other failure is no reason to start commands that are held less.
+    fn system_mounts(&self) -> bool {
+        let plan = ChildPlan::new(Path::new("/")).with_mounts(self.stays_writable(), []);
+        match try_mounts(plan) {
+            Err(error) if is_refusal(&error) => {
+                tracing::warn!(%error, "commands are started without mounts of their own");
+                false
+            }
+            Ok(()) | Err(_) => true,
         }
-        status
     }
 
     /// Removes the temporary folder. Later jobs get none. Blocks as long as that takes; most are empty.
@@ -204,28 +216,42 @@ impl SandboxPolicy {
         self.workspace.parent().is_none() || self.extra.iter().any(|path| path.parent().is_none())
     }
 
-    /// How a child that works in `folder` is confined; without `mounts` only by what needs none.
-    pub(crate) fn child(&self, folder: &Path, governed: &Governed, mounts: bool) -> ChildPlan {
+    /// What stays writable where mounts hold the rest, but the temporary folder.
+    fn stays_writable(&self) -> Vec<&Path> {
+        match self.reach {
+            Reach::WorkspaceWrite => {
+                let extra = self.extra.iter().map(PathBuf::as_path).filter(|path| path.exists());
+                std::iter::once(self.workspace.as_path()).chain(extra).collect()
+            }
+            Reach::ReadOnly | Reach::Full => Vec::new(),
+        }
+    }
+
+    /// How a child that works in `folder` is confined.
+    pub(crate) fn child(&self, folder: &Path, governed: &Governed) -> ChildPlan {
         let plan = ChildPlan::new(folder);
         let Some(wall) = self.wall() else { return plan };
         let plan = walled(plan, wall);
-        if !mounts || !self.may_mount() {
+        if !self.may_mount() {
             return plan;
         }
-        let mut writable = match self.reach {
-            Reach::WorkspaceWrite => vec![self.workspace.as_path()],
-            Reach::ReadOnly | Reach::Full => Vec::new(),
-        };
-        if !writable.is_empty() {
-            writable.extend(self.extra.iter().map(PathBuf::as_path).filter(|path| path.exists()));
-        }
-        writable.extend(self.scratch().map(Scratch::path));
+        let mut writable = self.stays_writable();
+        // A policy that was closed has none any more.
+        writable.extend(self.scratch().map(Scratch::path).filter(|path| path.exists()));
         plan.with_mounts(writable, governed.pins())
     }
+}
 
-    /// The system does not let a child mount: later children are started without. Whether that is news.
-    pub(crate) fn mounts_were_refused(&self) -> bool {
-        !self.mounts_refused.swap(true, Ordering::Relaxed)
+/// Whether the system has no mounts for us, as opposed to having none at this moment.
+fn is_refusal(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    match errno {
+        Some(Errno::PERM | Errno::ACCESS | Errno::NOSYS | Errno::INVAL) => true,
+        // The limit of namespaces: none at all, or used up by others.
+        Some(Errno::NOSPC) => NAMESPACE_LIMITS
+            .iter()
+            .any(|path| std::fs::read(path).is_ok_and(|limit| limit.trim_ascii() == b"0")),
+        Some(_) | None => false,
     }
 }
 
@@ -245,6 +271,21 @@ fn walled(plan: ChildPlan, _wall: &Wall) -> ChildPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_plain_no_of_the_system_is_a_reason_to_start_without_mounts() {
+        let says = |errno: Errno| is_refusal(&io::Error::from(errno));
+        assert!(says(Errno::PERM) && says(Errno::NOSYS));
+        for errno in [Errno::NOENT, Errno::NOTDIR, Errno::STALE, Errno::AGAIN, Errno::NOMEM, Errno::MFILE] {
+            assert!(!says(errno), "{errno:?}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_that_is_gone_does_not_switch_the_mounts_off() {
+        let policy = SandboxPolicy::new(Reach::WorkspaceWrite, "/nowhere/at/all");
+        assert!(policy.system_mounts() || !SandboxPolicy::new(Reach::ReadOnly, "/").system_mounts());
+    }
 
     #[test]
     fn what_governs_is_not_writable_and_neither_is_what_holds_it() {

@@ -25,11 +25,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio::time::Instant as Timer;
 
 /// No provider byte and no tool running for so long ends the conversation.
 const IDLE: Duration = Duration::from_secs(300);
 /// From the second signal to the end of the process: commands are killed at once, the transcript gets the rest.
 const LAST_MOMENT: Duration = Duration::from_millis(180);
+/// From the first signal to the same: what does not obey until then holds nobody up.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// News that may wait for the screen.
 const NEWS: usize = 64;
 
@@ -143,7 +146,7 @@ impl Talk {
         })
     }
 
-    /// Until the conversation is over, or a second signal ends the patience.
+    /// Until the conversation is over; after a signal two seconds at most, after a second one at once.
     async fn watch(
         &self,
         agent: RunningAgent,
@@ -158,6 +161,7 @@ impl Talk {
         let mut ending: Option<Ending> = None;
         let outcome = agent.outcome();
         tokio::pin!(outcome);
+        let mut told: Option<Timer> = None;
         loop {
             tokio::select! {
                 outcome = &mut outcome => {
@@ -169,16 +173,18 @@ impl Talk {
                 Some(event) = news.recv() => show(&event, shows),
                 signal = signals.next() => {
                     if ending.is_some() {
-                        claw_tools::process::no_more_grace();
-                        return (tokio::time::timeout(LAST_MOMENT, &mut outcome).await.ok(), ending);
+                        return (last_moment(outcome).await, ending);
                     }
                     ending = Some(signal);
+                    told = Some(Timer::now());
                     orders.cancel_because("the user stopped it");
                 }
                 () = gone.cancelled(), if ending.is_none() => {
                     ending = Some(Ending::Pipe);
+                    told = Some(Timer::now());
                     orders.cancel_because("nobody reads the answer");
                 }
+                () = patience(told) => return (last_moment(outcome).await, ending),
             }
         }
     }
@@ -205,6 +211,20 @@ impl Talk {
         }
         Ok(exit_code(&outcome.end, ending))
     }
+}
+
+/// How long a conversation that was told to end may take.
+async fn patience(told: Option<Timer>) {
+    match told {
+        Some(told) => tokio::time::sleep_until(told + PATIENCE).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Kills what runs; the transcript gets what time is left.
+async fn last_moment(outcome: impl Future<Output = AgentOutcome>) -> Option<AgentOutcome> {
+    claw_tools::process::no_more_grace();
+    tokio::time::timeout(LAST_MOMENT, outcome).await.ok()
 }
 
 fn print_text(outcome: &AgentOutcome) -> Result<(), ExpectedError> {
@@ -287,5 +307,21 @@ impl EffectLog for NoJournal {
 
     fn done(&self, _: CallNo, _: Digest) -> BoxFuture<'_, Result<(), EffectLogFailed>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_obey_holds_the_end_up_for_two_seconds_and_a_moment() {
+        let told = Timer::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        patience(Some(told)).await;
+        assert!(told.elapsed() < PATIENCE + Duration::from_millis(5), "counted from the signal");
+        assert_eq!(last_moment(std::future::pending()).await.map(|_| ()), None);
+        assert!(told.elapsed() < PATIENCE + LAST_MOMENT + Duration::from_millis(10));
+        assert!(tokio::time::timeout(PATIENCE * 100, patience(None)).await.is_err());
     }
 }

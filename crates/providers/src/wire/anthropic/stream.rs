@@ -3,7 +3,7 @@
 //! Owns the spelling of the stream. Must not know how blocks are put together.
 
 use crate::event::{StopReason, StreamEvent, UsageReport};
-use crate::wire::NotUnderstood;
+use crate::wire::{NotUnderstood, lenient};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -23,23 +23,32 @@ pub struct MessagesDecoder {
 struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "lenient::block_index")]
     index: Option<u32>,
     message: Option<Head>,
     content_block: Option<Block>,
     delta: Option<Delta>,
+    #[serde(default, deserialize_with = "lenient::maybe")]
     usage: Option<WireUsage>,
+    #[serde(default, deserialize_with = "lenient::error")]
     error: Option<Value>,
     // A whole message instead of a stream.
+    #[serde(default, deserialize_with = "lenient::word")]
     id: Option<String>,
+    #[serde(default, deserialize_with = "lenient::word")]
     model: Option<String>,
     content: Option<Vec<Block>>,
+    #[serde(default, deserialize_with = "lenient::word")]
     stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Head {
+    #[serde(default, deserialize_with = "lenient::word")]
     id: Option<String>,
+    #[serde(default, deserialize_with = "lenient::word")]
     model: Option<String>,
+    #[serde(default, deserialize_with = "lenient::maybe")]
     usage: Option<WireUsage>,
 }
 
@@ -51,7 +60,9 @@ struct Block {
     thinking: Option<String>,
     signature: Option<String>,
     data: Option<String>,
+    #[serde(default, deserialize_with = "lenient::word")]
     id: Option<String>,
+    #[serde(default, deserialize_with = "lenient::word")]
     name: Option<String>,
     input: Option<Value>,
 }
@@ -64,14 +75,19 @@ struct Delta {
     thinking: Option<String>,
     signature: Option<String>,
     partial_json: Option<String>,
+    #[serde(default, deserialize_with = "lenient::word")]
     stop_reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
 struct WireUsage {
+    #[serde(default, deserialize_with = "lenient::count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::count")]
     cache_creation_input_tokens: Option<u64>,
 }
 
@@ -107,7 +123,14 @@ impl MessagesDecoder {
             }
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(data)?;
+        let mended;
+        let event: Event<'_> = match serde_json::from_slice(data) {
+            Ok(event) => event,
+            Err(error) => {
+                mended = lenient::mended(data).ok_or(error)?;
+                serde_json::from_slice(&mended)?
+            }
+        };
         let kind = event.kind.as_deref().or_else(|| std::str::from_utf8(name).ok()).unwrap_or_default();
         let index = event.index.unwrap_or_default();
         match kind {

@@ -5,6 +5,7 @@
 use crate::event::{StopReason, StreamEvent, UsageReport};
 use crate::wire::NotUnderstood;
 use crate::wire::chat::calls::{Calls, Piece, Place};
+use crate::wire::lenient;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -32,34 +33,44 @@ enum Open {
 
 #[derive(Deserialize)]
 struct Chunk {
+    #[serde(default, deserialize_with = "lenient::word")]
     id: Option<String>,
+    #[serde(default, deserialize_with = "lenient::word")]
     model: Option<String>,
     choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "lenient::maybe")]
     usage: Option<WireUsage>,
+    #[serde(default, deserialize_with = "lenient::error")]
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Choice {
+    #[serde(default, deserialize_with = "lenient::index")]
     index: Option<i64>,
     delta: Option<Delta>,
     /// In a whole message instead of a stream.
     message: Option<Delta>,
+    #[serde(default, deserialize_with = "lenient::word")]
     finish_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient::maybe")]
     usage: Option<WireUsage>,
 }
 
 #[derive(Deserialize)]
 struct Delta {
     content: Option<Value>,
-    reasoning_content: Option<String>,
+    reasoning_content: Option<Value>,
     reasoning: Option<Value>,
-    refusal: Option<String>,
+    refusal: Option<Value>,
     tool_calls: Option<Vec<Option<ToolCall>>>,
+    /// The only call of a message, as it was spelled before there could be several.
+    function_call: Option<Function>,
 }
 
 #[derive(Deserialize)]
 struct ToolCall {
+    #[serde(default, deserialize_with = "lenient::index")]
     index: Option<i64>,
     id: Option<Value>,
     function: Option<Function>,
@@ -67,20 +78,26 @@ struct ToolCall {
 
 #[derive(Deserialize)]
 struct Function {
+    #[serde(default, deserialize_with = "lenient::word")]
     name: Option<String>,
     arguments: Option<Value>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
 struct WireUsage {
+    #[serde(default, deserialize_with = "lenient::count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::count")]
     completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::maybe")]
     prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default, deserialize_with = "lenient::count")]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
 struct PromptDetails {
+    #[serde(default, deserialize_with = "lenient::count")]
     cached_tokens: Option<u64>,
 }
 
@@ -110,8 +127,11 @@ impl ChatDecoder {
             self.finish(out);
             return Ok(());
         }
-        let chunk: Chunk = serde_json::from_slice(data)?;
-        if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
+        let chunk: Chunk = match serde_json::from_slice(data) {
+            Ok(chunk) => chunk,
+            Err(error) => serde_json::from_slice(&lenient::mended(data).ok_or(error)?)?,
+        };
+        if let Some(error) = chunk.error {
             out.push(error_event(&error));
             return Ok(());
         }
@@ -145,18 +165,22 @@ impl ChatDecoder {
     }
 
     fn delta(&mut self, delta: Delta, out: &mut Vec<StreamEvent>) {
-        let reasoning = delta.reasoning_content.or_else(|| delta.reasoning.map(text_of));
+        let reasoning = delta.reasoning_content.or(delta.reasoning).map(text_of);
         if let Some(thinking) = reasoning.filter(|t| !t.is_empty()) {
             let index = self.thinking_block(out);
             out.push(StreamEvent::ThinkingDelta { index, thinking });
         }
-        for text in [delta.content.map(text_of), delta.refusal].into_iter().flatten() {
+        for text in [delta.content, delta.refusal].into_iter().flatten().map(text_of) {
             if !text.is_empty() {
                 let index = self.text_block(out);
                 out.push(StreamEvent::TextDelta { index, text });
             }
         }
-        for call in delta.tool_calls.into_iter().flatten().flatten() {
+        let calls: Vec<ToolCall> = delta.tool_calls.into_iter().flatten().flatten().collect();
+        // Some services send both spellings of the same call.
+        let old = delta.function_call.filter(|_| calls.is_empty());
+        let old = old.map(|function| ToolCall { index: Some(0), id: None, function: Some(function) });
+        for call in calls.into_iter().chain(old) {
             self.call(call, out);
         }
     }

@@ -105,6 +105,18 @@ pub(crate) fn prepare(command: &mut tokio::process::Command, mut plan: ChildPlan
     }
 }
 
+/// Makes the command's child mount what the plan says and then end with `ECANCELED`: it never runs anything.
+pub(crate) fn rehearse(command: &mut tokio::process::Command, mut plan: ChildPlan) {
+    let child = move || {
+        mounts(&mut plan)?;
+        Err(io::Error::from_raw_os_error(libc::ECANCELED))
+    };
+    // SAFETY: as for `prepare`.
+    unsafe {
+        command.pre_exec(child);
+    }
+}
+
 pub(super) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
