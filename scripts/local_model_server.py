@@ -55,7 +55,9 @@ def parameters(options):
     params.sampling.temp = 0.2
     params.sampling.penalty_repeat = 1.3
     params.sampling.dry_multiplier = 0.8
-    params.n_predict = 400
+    params.n_predict = 160
+    # One paragraph is all that it has to say.
+    params.antiprompt = ["\n\n"]
     return params
 
 

@@ -8,6 +8,8 @@ mod cli;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod hostile;

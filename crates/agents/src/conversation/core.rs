@@ -390,6 +390,12 @@ impl Conversation {
                 self.carried.push_str(&text);
                 if times >= MOST_CUTS {
                     let message = format!("the answer reached the output limit {times} times in a row");
+                    let said = std::mem::take(&mut self.carried);
+                    if matches!(self.rules.answer, AnswerRule::Text) && !said.trim().is_empty() {
+                        // What was said is worth keeping; that it is not all is said with it.
+                        let text = format!("{}\n[{message}: it ends here]", said.trim_end());
+                        return self.end(AgentEnd::Completed { text, output: None }, out);
+                    }
                     return self.fail(FailureClass::Limit, message, out);
                 }
                 self.say("Your answer was cut at the output limit. Go on exactly where it stopped.", out);

@@ -54,7 +54,13 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode, sync: Sync) -> io::Result<
     Ok(())
 }
 
-fn through_name(path: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>, sync: Sync) -> io::Result<()> {
+fn through_name(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    kept: Option<Permissions>,
+    sync: Sync,
+) -> io::Result<()> {
     let beside = beside(path);
     let mut file = File::options().write(true).create_new(true).mode(mode).open(&beside)?;
     if let Err(error) = fill(&mut file, bytes, kept, sync) {

@@ -38,7 +38,8 @@ pub(super) async fn run(
         Ok(finished) => {
             keep_streams(hands, launch, &finished);
             for path in &finished.put_aside {
-                let text = format!("a file that governs claw or git was made and moved away: {}", path.display());
+                let text =
+                    format!("a file that governs claw or git was made and moved away: {}", path.display());
                 hands.bus.note(Some(&launch.addr), text);
             }
             end_of(&finished, work, node, hands, launch)

@@ -281,6 +281,16 @@ fn a_text_cut_at_the_limit_goes_on_and_is_joined() {
 }
 
 #[test]
+fn a_text_that_never_ends_is_kept_and_says_that_it_is_cut() {
+    let mut it = plain();
+    it.on(answer(vec![text("a ")], StopReason::MaxTokens));
+    it.on(answer(vec![text("b ")], StopReason::MaxTokens));
+    let commands = it.on(answer(vec![text("c")], StopReason::MaxTokens));
+    let Some(AgentEnd::Completed { text, .. }) = end(&commands) else { panic!() };
+    assert_eq!(text, "a b c\n[the answer reached the output limit 3 times in a row: it ends here]");
+}
+
+#[test]
 fn a_pause_goes_on_and_a_refusal_ends_without_a_message() {
     let mut it = plain();
     assert!(asks(&it.on(answer(vec![text("a")], StopReason::PauseTurn))));
