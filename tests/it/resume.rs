@@ -386,7 +386,7 @@ fn an_agent_killed_in_a_tool_that_writes_is_told_so_and_goes_on() {
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("wf.toml", "schema = 1\n[workflow]\nname = \"one\"\n[node.a]\nprompt = \"ASK-A\"\n");
     let running = run(&sandbox, &[]).spawn();
-    wait_until("the effect", BOUND, || sandbox.has("side.txt"));
+    wait_until("the effect", BOUND, || sandbox.has("side.txt") && sandbox.read("side.txt") == "x\n");
     running.kill9();
     let output = resume(&sandbox).expect_code(0);
     assert_eq!(output.stdout, "I will look first\n");
