@@ -12,6 +12,7 @@ use claw_agents::event::AgentEvent;
 use claw_agents::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use claw_agents::permission::{NobodyToAsk, Permission};
 use claw_agents::request::AgentRequest;
+use claw_agents::services::AgentServices;
 use claw_agents::roles::lead;
 use claw_agents::{Orders, RunningAgent, offered};
 use claw_kernel::cancel::CancelToken;
@@ -84,8 +85,9 @@ impl Talk {
         let out = (self.format() == Format::StreamJson).then(|| Arc::new(Stdout::start()));
         let cancel = CancelToken::new();
         let (door, news) = mpsc::channel(NEWS);
-        let agent = self.start(out.as_ref(), door, &cancel).await?;
+        let (agent, services) = self.start(out.as_ref(), door, &cancel).await?;
         let (outcome, ending) = self.watch(agent, news, &mut signals, out.as_deref()).await;
+        services.sandboxes.close();
         self.tell(outcome, ending, out, started.elapsed()).await
     }
 
@@ -94,7 +96,7 @@ impl Talk {
         out: Option<&Arc<Stdout>>,
         door: mpsc::Sender<AgentEvent>,
         cancel: &CancelToken,
-    ) -> Result<RunningAgent, ExpectedError> {
+    ) -> Result<(RunningAgent, Arc<AgentServices>), ExpectedError> {
         let logs = self.setup.logs()?;
         let state = config_home();
         let mut services =
@@ -115,7 +117,8 @@ impl Talk {
             services.model =
                 Arc::new(Tee { inner: services.model, out: out.clone(), session: self.session, partial });
         }
-        Ok(claw_agents::start(Arc::new(services), request, Arc::new(door), cancel.clone()))
+        let services = Arc::new(services);
+        Ok((claw_agents::start(Arc::clone(&services), request, Arc::new(door), cancel.clone()), services))
     }
 
     fn request(&self, state: &std::path::Path) -> Result<AgentRequest, ExpectedError> {
