@@ -27,6 +27,13 @@ impl Parts {
         self.0.push("]".to_owned());
     }
 
+    /// A list whose order means nothing.
+    fn set<'t>(&mut self, name: &str, values: impl IntoIterator<Item = &'t str>) {
+        let mut values: Vec<&str> = values.into_iter().collect();
+        values.sort_unstable();
+        self.list(name, values);
+    }
+
     fn template(&mut self, name: &str, template: Option<&Template>) {
         if let Some(template) = template {
             self.put(name, template.source());
@@ -79,9 +86,9 @@ fn agent_parts(parts: &mut Parts, agent: &AgentWork) {
         );
     }
     if let Some(tools) = &agent.tools {
-        parts.list("tools", tools.iter().map(String::as_str));
+        parts.set("tools", tools.iter().map(String::as_str));
     }
-    parts.list("deny_tools", agent.deny_tools.iter().map(String::as_str));
+    parts.set("deny_tools", agent.deny_tools.iter().map(String::as_str));
     parts.permission(agent.permission);
     parts.list("attach", agent.attach.iter().map(Template::source));
 }
@@ -95,9 +102,9 @@ fn definition_parts(parts: &mut Parts, definition: &AgentDefinition) {
     parts.put("agent_prompt", definition.prompt.as_str());
     match &definition.tools {
         ToolSet::All => parts.put("agent_tools", "all"),
-        ToolSet::Only(tools) => parts.list("agent_tools", tools.iter().map(String::as_str)),
+        ToolSet::Only(tools) => parts.set("agent_tools", tools.iter().map(String::as_str)),
     }
-    parts.list("agent_deny_tools", definition.deny_tools.iter().map(String::as_str));
+    parts.set("agent_deny_tools", definition.deny_tools.iter().map(String::as_str));
     parts.permission(definition.permission);
 }
 
@@ -108,7 +115,9 @@ fn command_parts(parts: &mut Parts, command: &CommandWork) {
         CommandLine::Shell(text) => parts.put("shell", text.as_str()),
     }
     parts.template("cwd", command.cwd.as_ref());
-    for (name, value) in &command.env {
+    let mut env: Vec<_> = command.env.iter().collect();
+    env.sort_unstable_by_key(|(name, _)| name.as_str());
+    for (name, value) in env {
         parts.put(&format!("env {name}"), value.source());
     }
     parts.template("stdin", command.stdin.as_ref());

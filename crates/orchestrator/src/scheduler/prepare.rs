@@ -237,7 +237,9 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
             if let CommandLine::Argv(argv) = &command.run {
                 texts.extend(argv);
             }
-            texts.extend(command.env.values().chain(&command.cwd).chain(&command.stdin));
+            let mut env: Vec<_> = command.env.iter().collect();
+            env.sort_unstable_by_key(|(name, _)| name.as_str());
+            texts.extend(env.into_iter().map(|(_, value)| value).chain(&command.cwd).chain(&command.stdin));
         }
         Work::Set { value } => push(value.content_digest(&scope)),
     }

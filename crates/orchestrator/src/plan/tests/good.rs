@@ -26,6 +26,22 @@ fn static_keys_do_not_depend_on_order_or_looks() {
 }
 
 #[test]
+fn lists_whose_order_means_nothing_may_be_sorted() {
+    for (one, other) in [
+        ("prompt = 'x'\ntools = ['bash', 'read_file']", "prompt = 'x'\ntools = ['read_file', 'bash']"),
+        (
+            "kind = 'command'\nrun = ['x']\nenv = { A = '1', B = '2' }",
+            "kind = 'command'\nrun = ['x']\nenv = { B = '2', A = '1' }",
+        ),
+    ] {
+        let of = |text: &str| key(&good(&format!("[node.a]\n{text}\n")), "a");
+        assert_eq!(of(one), of(other), "{one}");
+    }
+    let argv = |run: &str| key(&good(&format!("[node.a]\nkind = 'command'\nrun = {run}\n")), "a");
+    assert_ne!(argv("['a', 'b']"), argv("['b', 'a']"));
+}
+
+#[test]
 fn static_keys_tell_kinds_models_tools_and_outputs_apart() {
     let texts = [
         "prompt = 'x'",
