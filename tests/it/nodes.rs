@@ -492,3 +492,50 @@ ok_exit = [0, 1]
     assert_eq!(counts.lines().next(), Some("0"), "{output}");
     assert_eq!(sandbox.files_with_canary(), Vec::<std::path::PathBuf>::new());
 }
+
+#[test]
+fn a_command_that_fails_tells_its_error_without_the_secret() {
+    let sandbox = Sandbox::new();
+    let head = "[inputs.token]\ntype = \"string\"\nsecret = true\n";
+    let nodes = r#"
+[node.use]
+kind = "command"
+run = "echo got $T >&2; exit 1"
+env = { T = "{{ inputs.token }}" }
+"#;
+    let secret = format!("token={TOKEN}");
+    let output = start(&sandbox, head, nodes).args(["--input", &secret]).run(BOUND).expect_code(1);
+    assert!(output.stderr.contains("exit code 1: got [redacted]"), "{output}");
+    assert!(!output.stderr.contains(TOKEN), "{output}");
+    let told = claw_kit::run_program(&sandbox.project(), "grep", &["-rl", TOKEN, "."]).unwrap_or_default();
+    assert_eq!(told, "", "the secret stands in a file of the run");
+}
+
+#[test]
+fn a_merge_writes_below_the_workspace_and_nowhere_else() {
+    let sandbox = Sandbox::new();
+    let nodes = |path: &str| {
+        format!(
+            "[node.p]\nkind = \"set\"\nvalue = \"'{path}'\"\n[node.m]\nkind = \"merge\"\nneeds = [\"p\"]\nstrategy = \"concat\"\nfrom = [\"['one', 'two']\"]\nwrite = \"{{{{ p }}}}\"\n"
+        )
+    };
+    run(&sandbox, "", &nodes("out/merged.txt")).expect_code(0);
+    assert_eq!(sandbox.read("out/merged.txt"), "one\n\ntwo");
+    for path in ["nodir/../../escaped.txt", "/tmp/claw-escaped.txt", "../escaped.txt", ".claw/settings.json"]
+    {
+        let output = run(&sandbox, "", &nodes(path)).expect_code(1);
+        assert!(output.stderr.contains("write "), "{output}");
+    }
+    assert!(!sandbox.project().join("../escaped.txt").exists() && !sandbox.has("nodir"));
+    assert!(!sandbox.has(".claw/settings.json"));
+}
+
+#[test]
+fn an_output_that_breaks_its_schema_fails_a_command_and_a_set() {
+    let sandbox = Sandbox::new();
+    let schema = "[node.a.output]\ntype = \"object\"\nrequired = [\"x\"]\n";
+    for node in ["kind = \"set\"\nvalue = \"{'y': 1}\"", "kind = \"command\"\nrun = \"echo '{}'\""] {
+        let output = run(&sandbox, "", &format!("[node.a]\n{node}\n{schema}")).expect_code(1);
+        assert!(output.stderr.contains("does not satisfy its schema"), "{output}");
+    }
+}

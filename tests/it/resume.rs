@@ -455,3 +455,32 @@ fn an_agent_goes_on_from_its_last_whole_turn() {
     };
     assert_eq!(messages(2), messages(3), "the same conversation goes on");
 }
+
+#[test]
+fn a_run_of_another_file_is_not_gone_on_with() {
+    let sandbox = Sandbox::new();
+    let text = |name: &str| {
+        format!("schema = 1\n[workflow]\nname = \"{name}\"\n[node.a]\nkind = \"command\"\nrun = \"exit 1\"\n")
+    };
+    sandbox.write("one.toml", text("one"));
+    sandbox.write("two.toml", text("two"));
+    Claw::new(CLAW, &sandbox).args(["run", "one.toml"]).run(BOUND).expect_code(1);
+    let id = sandbox.newest_run().id();
+    let output = Claw::new(CLAW, &sandbox).args(["run", "two.toml", &format!("--resume={id}")]).run(BOUND);
+    let output = output.expect_code(2);
+    assert!(output.stderr.contains("one.toml") && output.stderr.contains("two.toml"), "{output}");
+}
+
+#[test]
+fn a_step_that_was_skipped_in_doubt_is_skipped_by_every_resume() {
+    let sandbox = Sandbox::new();
+    let text = "schema = 1\n[workflow]\nname = \"doubt\"\n[node.a]\nkind = \"command\"\non_crash = \"skip\"\nrun = \"echo x >> ran.txt; exec sleep 7415\"\n";
+    sandbox.write("wf.toml", text);
+    let running = run(&sandbox, &[]).spawn();
+    wait_until("the effect", BOUND, || sandbox.has("ran.txt") && sandbox.read("ran.txt") == "x\n");
+    running.kill9();
+    for _ in 0..3 {
+        resume(&sandbox);
+        assert_eq!(sandbox.read("ran.txt"), "x\n");
+    }
+}
