@@ -30,7 +30,7 @@ pub fn inputs(merge: &MergeWork, scope: &Scope) -> Result<Vec<Value>, EvalError>
 pub fn compute(merge: &MergeWork, scope: &Scope) -> Result<Value, EvalError> {
     let inputs = inputs(merge, scope)?;
     match &merge.strategy {
-        MergeStrategy::List | MergeStrategy::Agent { .. } => Ok(Value::Array(inputs)),
+        MergeStrategy::List | MergeStrategy::Agent { .. } | MergeStrategy::Git(_) => Ok(Value::Array(inputs)),
         MergeStrategy::Concat => Ok(Value::from(concat(&inputs))),
         MergeStrategy::Dedupe { key, prefer } => {
             let mut keyed = Vec::with_capacity(inputs.len());

@@ -119,6 +119,7 @@ impl<'a> Build<'a> {
             concurrency: each.count("concurrency"),
             min_success,
             fail: if each.text("fail") == Some("fast") { EachFail::Fast } else { EachFail::Collect },
+            warm: None,
         })
     }
 

@@ -4,7 +4,7 @@ use super::build::{Build, Facts, Spot, Visible};
 use super::graph::{self, Graph};
 use super::inputs::{self, InputArgs};
 use super::model::{
-    EachSource, InputValue, Limits, MergeReport, MergeStrategy, Node, NodeIx, OutputSpec, Plan, Work,
+    Body, EachSource, InputValue, Limits, MergeReport, MergeStrategy, Node, NodeIx, OutputSpec, Plan, Work,
 };
 use super::surroundings::Surroundings;
 use super::{shape, writers};
@@ -83,7 +83,9 @@ impl Plan {
                 .unwrap_or_default()
                 .to_owned(),
             result,
+            top: Body { first: 0, count: u32::try_from(nodes.len()).unwrap_or(u32::MAX) },
             nodes,
+            budget: None,
             limits,
             merge: merge_report(&written.top),
             warnings,
@@ -309,7 +311,7 @@ fn agents_of(node: &Node) -> usize {
     let one = match &node.work {
         Work::Agent(_) => 1,
         Work::Merge(merge) => usize::from(matches!(merge.strategy, MergeStrategy::Agent { .. })),
-        Work::Command(_) | Work::Set { .. } => 0,
+        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => 0,
     };
     match node.each.as_ref().map(|each| &each.source) {
         Some(EachSource::Static(items)) => one * items.len(),

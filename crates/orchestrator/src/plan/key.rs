@@ -1,8 +1,11 @@
 //! The static part of a step's content key: what stands in the file or the agent's definition, and nothing that only
 //! says when, how often or how it looks.
 
-use super::model::{AgentWork, CommandLine, CommandWork, MergeStrategy, MergeWork, OutputSpec, Work};
-use crate::expr::Template;
+use super::model::{
+    AgentWork, CommandLine, CommandWork, GateWork, GitMerge, GroupWork, MergeStrategy, MergeWork, OutputSpec,
+    Work,
+};
+use crate::expr::{Expr, Template};
 use claw_agents::definition::{AgentDefinition, ToolSet};
 use claw_agents::permission::Permission;
 use claw_kernel::digest::Digest;
@@ -61,6 +64,8 @@ pub(super) fn static_key(work: &Work, output: &OutputSpec) -> Digest {
             parts.put("value", value.source());
         }
         Work::Merge(merge) => merge_parts(&mut parts, merge),
+        Work::Group(group) => group_parts(&mut parts, group),
+        Work::Gate(gate) => gate_parts(&mut parts, gate),
     }
     match output {
         OutputSpec::Text => parts.put("output", "text"),
@@ -142,6 +147,30 @@ fn merge_parts(parts: &mut Parts, merge: &MergeWork) {
             parts.put("window", window.to_string());
             agent_parts(parts, agent);
         }
+        MergeStrategy::Git(git) => git_parts(parts, git),
     }
     parts.template("write", merge.write.as_ref());
+}
+
+/// The body has keys of its own.
+fn group_parts(parts: &mut Parts, group: &GroupWork) {
+    parts.put("kind", "group");
+    parts.put("result", group.result.as_ref().map_or("", Expr::source));
+    for (name, value) in group.nested.iter().flat_map(|nested| &nested.with) {
+        parts.put(&format!("with {name}"), value.source());
+    }
+}
+
+fn gate_parts(parts: &mut Parts, gate: &GateWork) {
+    parts.put("kind", "gate");
+    parts.put("message", gate.message.source());
+    parts.list("show", gate.show.iter().map(Expr::source));
+    parts.list("choices", gate.choices.iter().map(String::as_str));
+}
+
+fn git_parts(parts: &mut Parts, git: &GitMerge) {
+    parts.put("strategy", "git");
+    parts.put("apply", format!("{:?}", git.apply));
+    parts.list("verify", git.verify.iter().flatten().map(Template::source));
+    parts.put("on_conflict", format!("{:?}", git.on_conflict));
 }

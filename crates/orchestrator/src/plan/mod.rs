@@ -3,6 +3,7 @@
 mod agents;
 mod build;
 mod command;
+pub mod decl;
 mod each;
 mod from_source;
 mod graph;

@@ -1,5 +1,6 @@
 //! The plan's types. A value of these cannot be wrong: names resolve, the graph has no cycle, templates parse.
 
+use super::decl::InputDecl;
 use crate::addr::{ItemKey, NodeId};
 use crate::expr::{Expr, Template};
 use claw_agents::definition::AgentDefinition;
@@ -33,12 +34,17 @@ pub struct Plan {
     pub description: String,
     /// `workflow.result`; `None` = outputs of the terminal nodes.
     pub result: Option<Expr>,
-    /// In the order of the file.
+    /// All nodes: those of the file in its order, then the bodies of its groups and nested files, each in its order
+    /// and in one piece.
     pub nodes: Vec<Node>,
+    /// The nodes of the file itself: the first ones of `nodes`.
+    pub top: Body,
     /// Checked values by id.
     pub inputs: IndexMap<String, InputValue>,
     /// Ceilings.
     pub limits: Limits,
+    /// `budget` of the run.
+    pub budget: Option<Budget>,
     /// How the run reports to a parent session.
     pub merge: MergeReport,
     /// What is worth a word (W…): shown once.
@@ -95,11 +101,92 @@ pub enum MergeShow {
     Full,
 }
 
+/// The nodes of one graph: neighbours in `Plan::nodes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// The first one's place.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Body {
+    /// Its nodes.
+    pub fn nodes(self) -> impl ExactSizeIterator<Item = NodeIx> + Clone {
+        (self.first..self.first + self.count).map(NodeIx)
+    }
+}
+
+/// `budget`: ceilings of a run or a node. What is not given is not held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// Dollars.
+    pub usd: Option<f64>,
+    /// Input (cached or not) and output together.
+    pub tokens: Option<u64>,
+    /// Output alone.
+    pub output_tokens: Option<u64>,
+    /// Time in which a step runs or waits for a provider.
+    pub wall: Option<Duration>,
+    /// Requests.
+    pub turns: Option<u64>,
+    /// A word is said at this part of a ceiling, 0 to 1.
+    pub warn: f64,
+    /// This part is kept for `final` nodes where there are any, 0 to 1.
+    pub reserve: f64,
+    /// A model without a known price counts its tokens only; without it such a model is E131 under `usd`.
+    pub tokens_only: bool,
+}
+
+/// `loop`.
+#[derive(Debug)]
+pub struct Loop {
+    /// Iterations at most.
+    pub max: u32,
+    /// Over this iteration: true ends it.
+    pub until: Option<Expr>,
+    /// Names and values for the next iteration, in the order of the file.
+    pub carry: Vec<(String, Expr)>,
+    /// So many iterations with equal carried values end it as `max` does.
+    pub stall: Option<u32>,
+    /// What `max` does.
+    pub on_exhausted: OnExhausted,
+}
+
+/// `loop.on_exhausted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExhausted {
+    /// The node fails.
+    Fail,
+    /// The last iteration is its output.
+    Continue,
+}
+
+/// `isolation` and `base`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// In the workspace; in a body, in the folder of the group.
+    None,
+    /// A folder and a branch of its own.
+    Worktree(Base),
+}
+
+/// `base`: what a worktree starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The commit that the workspace stands on.
+    ParentHead,
+    /// That, and what is changed there and not committed.
+    ParentDirty,
+}
+
 /// One node.
 #[derive(Debug)]
 pub struct Node {
     /// Its name.
     pub id: NodeId,
+    /// The group or nested file in whose body it stands.
+    pub parent: Option<NodeIx>,
     /// Order and data.
     pub needs: Vec<NodeIx>,
     /// Order only.
@@ -112,9 +199,11 @@ pub struct Node {
     pub join: Join,
     /// Fan-out.
     pub each: Option<Each>,
-    /// Repeats.
+    /// Again until; with `each`, inside each item.
+    pub repeat: Option<Loop>,
+    /// Attempts after a failure.
     pub retry: Retry,
-    /// Of each attempt.
+    /// Of each attempt; of a gate, the wait for an answer. Not of groups, see [`GroupWork::timeout`].
     pub timeout: Duration,
     /// Of each attempt, agents only.
     pub idle_timeout: Duration,
@@ -124,6 +213,14 @@ pub struct Node {
     pub on_crash: OnCrash,
     /// Its failure makes the run partial.
     pub optional: bool,
+    /// Runs even after a budget or a failure stopped the rest.
+    pub is_final: bool,
+    /// Ceilings of the node, over all its items, iterations and attempts.
+    pub budget: Option<Budget>,
+    /// Names of mutexes, sorted, each once.
+    pub locks: Vec<String>,
+    /// The folder it works in.
+    pub isolation: Isolation,
     /// What it gives.
     pub output: OutputSpec,
     /// Files it leaves.
@@ -160,6 +257,65 @@ pub enum Work {
     },
     /// Several outputs become one.
     Merge(MergeWork),
+    /// A graph inside the node: a body, or a nested file.
+    Group(GroupWork),
+    /// A question to a person.
+    Gate(GateWork),
+}
+
+/// Keys of a group or of a nested file.
+#[derive(Debug)]
+pub struct GroupWork {
+    /// Its nodes.
+    pub body: Body,
+    /// Its output, over the body. `None`: of a group an object of the body's outputs, of a nested file the outputs of
+    /// its terminal nodes.
+    pub result: Option<Expr>,
+    /// Of one item, all iterations together. `None`: what its body takes.
+    pub timeout: Option<Duration>,
+    /// Where it is a nested file.
+    pub nested: Option<NestedFile>,
+}
+
+/// A nested file: what holds inside it alone.
+#[derive(Debug)]
+pub struct NestedFile {
+    /// As found from the calling file.
+    pub file: PathBuf,
+    /// Its `workflow.name`.
+    pub name: String,
+    /// Values for its inputs, over what the calling node sees.
+    pub with: Vec<(String, Expr)>,
+    /// What it declares.
+    pub inputs: IndexMap<String, InputDecl>,
+    /// One more level: the smaller holds.
+    pub limits: Limits,
+    /// One more level.
+    pub budget: Option<Budget>,
+}
+
+/// Keys of a gate.
+#[derive(Debug)]
+pub struct GateWork {
+    /// The question.
+    pub message: Template,
+    /// Shown with it.
+    pub show: Vec<Expr>,
+    /// The answers, at least one, each once.
+    pub choices: Vec<String>,
+    /// The answer where nobody can be asked; one of the choices.
+    pub default: Option<String>,
+    /// What the end of `timeout` does.
+    pub on_timeout: OnTimeout,
+}
+
+/// `on_timeout` of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnTimeout {
+    /// The run pauses.
+    Pause,
+    /// This choice is taken.
+    Choose(String),
 }
 
 /// Keys of an agent, of a node or of a merge.
@@ -185,6 +341,8 @@ pub struct AgentWork {
     pub max_turns: u32,
     /// Files whose text is put behind the prompt.
     pub attach: Vec<Template>,
+    /// Whether it may start children.
+    pub spawn: bool,
 }
 
 /// Keys of a command.
@@ -262,6 +420,43 @@ pub enum MergeStrategy {
         /// Bytes of input for one agent.
         window: usize,
     },
+    /// Branches of isolated steps become one change of the workspace.
+    Git(GitMerge),
+}
+
+/// Keys of a merge of branches.
+#[derive(Debug)]
+pub struct GitMerge {
+    /// Nodes with an isolation, in the order of `from`: their successful steps in the order of their inputs.
+    pub nodes: Vec<NodeIx>,
+    /// How the work lands.
+    pub apply: Apply,
+    /// Must succeed in the merged tree, or the branch is taken back.
+    pub verify: Option<Vec<Template>>,
+    /// What a conflict does.
+    pub on_conflict: OnConflict,
+}
+
+/// `apply`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apply {
+    /// Left uncommitted.
+    Patch,
+    /// One commit.
+    Squash,
+    /// A merge commit for each branch.
+    Merge,
+}
+
+/// `on_conflict`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// Its branch keeps the work, the merge goes on.
+    Keep,
+    /// The merge fails.
+    Fail,
+    /// A person chooses: keep, retry, stop.
+    Gate,
 }
 
 /// `join`.
@@ -329,6 +524,8 @@ pub struct Each {
     pub min_success: Option<usize>,
     /// What a failed item does.
     pub fail: EachFail,
+    /// Whether the rest waits until the first answer begins; `None`: where the model's prices make it worth it.
+    pub warm: Option<bool>,
 }
 
 /// Source of items.

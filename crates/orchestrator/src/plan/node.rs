@@ -2,7 +2,7 @@
 
 use super::build::{Build, Visible};
 use super::key::static_key;
-use super::model::{Artifact, Join, MergeShow, Node, NodeIx, OnCrash, OnError, OutputSpec, Retry};
+use super::model::{Artifact, Isolation, Join, MergeShow, Node, NodeIx, OnCrash, OnError, OutputSpec, Retry};
 use crate::workflow::file::{NodeFile, Section, Val};
 use crate::workflow::keys::NodeKind;
 use claw_agents::outcome::FailureClass;
@@ -38,6 +38,7 @@ impl<'a> Build<'a> {
         let static_key = static_key(&work, &output);
         Some(Node {
             id: node.id.clone(),
+            parent: None,
             needs: graph.needs[ix.at()].clone(),
             after: graph.after[ix.at()].clone(),
             merge: merge_show(keys, dependents.is_empty()),
@@ -49,6 +50,7 @@ impl<'a> Build<'a> {
                 Some(_) | None => Join::AllSucceeded,
             },
             each,
+            repeat: None,
             retry: retry(node.kind, keys.section("retry")),
             timeout: keys.duration("timeout").unwrap_or(Duration::from_secs(30 * 60)),
             idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
@@ -63,6 +65,10 @@ impl<'a> Build<'a> {
                 Some(_) | None => OnCrash::Ask,
             },
             optional: keys.flag("optional").unwrap_or(false),
+            is_final: false,
+            budget: None,
+            locks: Vec::new(),
+            isolation: Isolation::None,
             output,
             artifacts,
             priority: keys.int("priority").unwrap_or(0),

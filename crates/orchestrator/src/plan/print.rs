@@ -1,6 +1,8 @@
 //! A plan for people and as JSON: what `--plan` shows.
 
-use super::model::{AgentWork, CommandLine, Each, EachSource, MergeStrategy, Node, NodeIx, Plan, Work};
+use super::model::{
+    AgentWork, CommandLine, Each, EachSource, GroupWork, MergeStrategy, Node, NodeIx, Plan, Work,
+};
 use crate::workflow::units::show_duration;
 use claw_agents::permission::Permission;
 use serde_json::{Value, json};
@@ -13,6 +15,9 @@ fn kind(work: &Work) -> &'static str {
         Work::Command(_) => "command",
         Work::Set { .. } => "set",
         Work::Merge(_) => "merge",
+        Work::Group(GroupWork { nested: Some(_), .. }) => "workflow",
+        Work::Group(_) => "group",
+        Work::Gate(_) => "gate",
     }
 }
 
@@ -22,6 +27,7 @@ fn strategy(strategy: &MergeStrategy) -> &'static str {
         MergeStrategy::Concat => "concat",
         MergeStrategy::Dedupe { .. } => "dedupe",
         MergeStrategy::Agent { .. } => "agent",
+        MergeStrategy::Git(_) => "git",
     }
 }
 
@@ -30,9 +36,12 @@ fn agent(work: &Work) -> Option<&AgentWork> {
         Work::Agent(agent) => Some(agent),
         Work::Merge(merge) => match &merge.strategy {
             MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => None,
+            MergeStrategy::List
+            | MergeStrategy::Concat
+            | MergeStrategy::Dedupe { .. }
+            | MergeStrategy::Git(_) => None,
         },
-        Work::Command(_) | Work::Set { .. } => None,
+        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
     }
 }
 
@@ -44,7 +53,7 @@ fn permission(work: &Work) -> Option<Permission> {
             (own, definition) => own.or(definition),
         },
         (None, Work::Command(command)) => command.permission,
-        (None, Work::Agent(_) | Work::Set { .. } | Work::Merge(_)) => None,
+        (None, Work::Agent(_) | Work::Set { .. } | Work::Merge(_) | Work::Group(_) | Work::Gate(_)) => None,
     }
 }
 

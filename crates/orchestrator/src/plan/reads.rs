@@ -48,6 +48,15 @@ impl<'a> Texts<'a> {
                 self.templates.extend(&command.stdin);
             }
             Work::Set { value } => self.exprs.push(value),
+            Work::Group(group) => {
+                self.exprs.extend(&group.result);
+                self.exprs
+                    .extend(group.nested.iter().flat_map(|nested| nested.with.iter().map(|(_, with)| with)));
+            }
+            Work::Gate(gate) => {
+                self.templates.push(&gate.message);
+                self.exprs.extend(&gate.show);
+            }
             Work::Merge(merge) => {
                 self.exprs.extend(&merge.from);
                 self.templates.extend(&merge.write);
@@ -58,6 +67,7 @@ impl<'a> Texts<'a> {
                         self.exprs.extend(prefer);
                     }
                     MergeStrategy::Agent { agent, .. } => self.agent(agent),
+                    MergeStrategy::Git(git) => self.templates.extend(git.verify.iter().flatten()),
                 }
             }
         }

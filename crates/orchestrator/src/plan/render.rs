@@ -123,6 +123,11 @@ fn shown(node: &Node) -> String {
         Work::Command(_) => "command".to_owned(),
         Work::Set { .. } => "set".to_owned(),
         Work::Merge(_) => "merge".to_owned(),
+        Work::Group(group) => match &group.nested {
+            Some(nested) => format!("workflow {}", nested.name),
+            None => "group".to_owned(),
+        },
+        Work::Gate(_) => "gate".to_owned(),
     };
     let times = match node.each.as_ref().map(|each| &each.source) {
         Some(EachSource::Static(items)) => format!(" ×{}", items.len()),

@@ -96,6 +96,7 @@ impl<'a> Build<'a> {
             permission,
             max_turns: turns.or(definition.max_turns).unwrap_or(DEFAULT_TURNS),
             attach,
+            spawn: false,
             definition,
         })
     }

@@ -30,7 +30,7 @@ fn may_write(node: &Node) -> bool {
                 && WRITING.into_iter().any(offered)
         }
         Work::Command(command) => !reads_only(command.permission),
-        Work::Set { .. } | Work::Merge(_) => false,
+        Work::Set { .. } | Work::Merge(_) | Work::Group(_) | Work::Gate(_) => false,
     }
 }
 

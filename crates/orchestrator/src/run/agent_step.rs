@@ -78,9 +78,12 @@ fn agent_work(node: &Node) -> Option<&AgentWork> {
         Work::Agent(work) => Some(work),
         Work::Merge(merge) => match &merge.strategy {
             MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => None,
+            MergeStrategy::List
+            | MergeStrategy::Concat
+            | MergeStrategy::Dedupe { .. }
+            | MergeStrategy::Git(_) => None,
         },
-        Work::Command(_) | Work::Set { .. } => None,
+        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
     }
 }
 

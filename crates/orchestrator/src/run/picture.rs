@@ -8,7 +8,7 @@ use crate::manifest::build::{AttemptEnd, Standing, StepFacts};
 use crate::manifest::output::{self, AgentResult};
 use crate::manifest::schema::{ManifestArtifact, ManifestStatus};
 use crate::manifest::store::{self, ManifestError};
-use crate::plan::model::{AgentWork, Node, OutputSpec, Work};
+use crate::plan::model::{AgentWork, Node, OutputSpec};
 use crate::scheduler::{Launch, OutcomeEnd, Prepared, Settlement};
 use claw_agents::outcome::AgentOutcome;
 use claw_agents::request::AgentRequest;
@@ -47,8 +47,7 @@ impl Picture {
         };
         let json_output = match (&node.output, &node.work) {
             (OutputSpec::Json | OutputSpec::Schema(_), _) => true,
-            (OutputSpec::Text, Work::Command(_)) => false,
-            (OutputSpec::Text, Work::Agent(_) | Work::Merge(_) | Work::Set { .. }) => false,
+            (OutputSpec::Text, _) => false,
         };
         let facts = StepFacts {
             step: launch.addr.clone(),

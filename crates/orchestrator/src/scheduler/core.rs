@@ -218,11 +218,14 @@ impl Schedule {
 /// The slots that a node's steps take.
 pub(super) fn lane_of(node: &Node) -> Lane {
     match &node.work {
-        Work::Command(_) | Work::Set { .. } => Lane::Commands,
+        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => Lane::Commands,
         Work::Agent(_) => Lane::Agents,
         Work::Merge(merge) => match merge.strategy {
             MergeStrategy::Agent { .. } => Lane::Agents,
-            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => Lane::Commands,
+            MergeStrategy::List
+            | MergeStrategy::Concat
+            | MergeStrategy::Dedupe { .. }
+            | MergeStrategy::Git(_) => Lane::Commands,
         },
     }
 }

@@ -73,12 +73,16 @@ impl Schedule {
                 (MergeStrategy::Agent { agent, .. }, _) => Prepared::Agent(self.agent(agent, &scope, step)?),
                 (_, StepRole::Value(value)) => Prepared::Value(Arc::clone(value.json())),
                 // Computed merges without a file, and sets, never reach the gate.
-                (MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. }, _) => {
-                    Prepared::Command(empty_command())
-                }
+                (
+                    MergeStrategy::List
+                    | MergeStrategy::Concat
+                    | MergeStrategy::Dedupe { .. }
+                    | MergeStrategy::Git(_),
+                    _,
+                ) => Prepared::Command(empty_command()),
             },
             Work::Command(command) => Prepared::Command(prepare_command(command, &scope)?),
-            Work::Set { .. } => Prepared::Command(empty_command()),
+            Work::Set { .. } | Work::Group(_) | Work::Gate(_) => Prepared::Command(empty_command()),
         };
         let label = label(node, step.addr.to_string(), &scope);
         let attempt = step.attempt + 1;
@@ -96,7 +100,9 @@ impl Schedule {
             (Work::Merge(merge), _) => {
                 merge.write.as_ref().map(|path| path.render(&scope, Render::Plain)).transpose()?
             }
-            (Work::Agent(_) | Work::Command(_) | Work::Set { .. }, _) => None,
+            (Work::Agent(_) | Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_), _) => {
+                None
+            }
         };
         let (node, addr) = (step.node, step.addr.clone());
         Ok(Launch { step: ix, node, addr, attempt, label, key, work, write, artifacts })
@@ -242,6 +248,7 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
             texts.extend(env.into_iter().map(|(_, value)| value).chain(&command.cwd).chain(&command.stdin));
         }
         Work::Set { value } => push(value.content_digest(&scope)),
+        Work::Group(_) | Work::Gate(_) => {}
     }
     texts.iter().for_each(|text| push(text.content_digest(&scope)));
     if let Some(item) = &step.item {

@@ -270,7 +270,9 @@ impl Schedule {
                 }
             }
             Work::Merge(merge) => self.begin_merge(step, merge),
-            Work::Agent(_) | Work::Command(_) => self.begin_outside(step, &plan.nodes[ix.at()]),
+            Work::Agent(_) | Work::Command(_) | Work::Group(_) | Work::Gate(_) => {
+                self.begin_outside(step, &plan.nodes[ix.at()])
+            }
         }
     }
 
@@ -298,7 +300,7 @@ impl Schedule {
                         "ran at least once before; runs again (on_crash = retry)".into(),
                     );
                 }
-                (Work::Agent(_) | Work::Merge(_) | Work::Set { .. }, _) => {}
+                (Work::Agent(_) | Work::Merge(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_), _) => {}
             }
         }
         if let Some(difference) = self.past.differs(&addr, &key, &node.static_key) {

@@ -43,6 +43,7 @@ fn agent(id: &str, needs: &[u32]) -> Node {
         permission: None,
         max_turns: 50,
         attach: Vec::new(),
+        spawn: false,
     });
     node(id, needs, work)
 }
@@ -67,12 +68,14 @@ fn command(id: &str, needs: &[u32]) -> Node {
 fn node(id: &str, needs: &[u32], work: Work) -> Node {
     Node {
         id: id.parse().unwrap(),
+        parent: None,
         needs: needs.iter().map(|n| NodeIx(*n)).collect(),
         after: Vec::new(),
         dependents: Vec::new(),
         when: None,
         join: Join::AllSucceeded,
         each: None,
+        repeat: None,
         retry: Retry {
             attempts: 3,
             on: vec![FailureClass::Transient],
@@ -86,6 +89,10 @@ fn node(id: &str, needs: &[u32], work: Work) -> Node {
         on_error: OnError::Fail,
         on_crash: OnCrash::Ask,
         optional: false,
+        is_final: false,
+        budget: None,
+        locks: Vec::new(),
+        isolation: Isolation::None,
         output: OutputSpec::Text,
         artifacts: Vec::new(),
         priority: 0,
@@ -108,6 +115,7 @@ fn each(mut node: Node, source: EachSource) -> Node {
         concurrency: None,
         min_success: None,
         fail: EachFail::Collect,
+        warm: None,
     });
     node
 }
@@ -127,7 +135,9 @@ fn plan_of(mut nodes: Vec<Node>, concurrency: usize) -> Arc<Plan> {
         name: "test".into(),
         description: String::new(),
         result: None,
+        top: Body { first: 0, count: nodes.len() as u32 },
         nodes,
+        budget: None,
         inputs: IndexMap::new(),
         limits: Limits { concurrency, commands: 4, agents: 200, depth: 2, providers: IndexMap::new() },
         merge: MergeReport { max_tokens: 2000, per_node_tokens: 300 },

@@ -35,7 +35,10 @@ impl Schedule {
                 Ok(inputs) => self.begin_level(step, inputs, *window, 0),
                 Err(error) => self.fail_step(step, FailureClass::Expr, format!("from: {error}")),
             },
-            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
+            MergeStrategy::List
+            | MergeStrategy::Concat
+            | MergeStrategy::Dedupe { .. }
+            | MergeStrategy::Git(_) => {
                 match merge::compute(work, &scope) {
                     // Writing a file is an effect: it goes through the gate and the journal like a command.
                     Ok(value) if work.write.is_some() => {
@@ -111,7 +114,12 @@ impl Schedule {
     fn window_of(&self, ix: NodeIx) -> Option<usize> {
         match &self.plan.nodes[ix.at()].work {
             Work::Merge(MergeWork { strategy: MergeStrategy::Agent { window, .. }, .. }) => Some(*window),
-            Work::Merge(_) | Work::Agent(_) | Work::Command(_) | Work::Set { .. } => None,
+            Work::Merge(_)
+            | Work::Agent(_)
+            | Work::Command(_)
+            | Work::Set { .. }
+            | Work::Group(_)
+            | Work::Gate(_) => None,
         }
     }
 }
