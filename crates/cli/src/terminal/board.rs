@@ -111,6 +111,9 @@ pub(super) fn row_view(row: &Row, now: Timestamp) -> RowView {
         }
         Some(StepState::Running) => Doing::Working { tool: row.tool.clone() },
         Some(StepState::Waiting(WaitingFor::Permission)) => Doing::Asking,
+        Some(StepState::Waiting(WaitingFor::Gate)) => Doing::Asking,
+        Some(StepState::Waiting(WaitingFor::Lock { name })) => Doing::Waiting { on: format!("lock {name}") },
+        Some(StepState::Waiting(WaitingFor::Breaker { why })) => Doing::Waiting { on: why.clone() },
         Some(StepState::Waiting(WaitingFor::Provider { delay, why })) => {
             Doing::Waiting { on: format!("{why}, {} s", delay.as_secs().max(1)) }
         }

@@ -342,6 +342,10 @@ impl History {
             Entry::Ended(ended) => self.ended(record, ended),
             Entry::Admitted { .. }
             | Entry::Expanded { .. }
+            | Entry::Spawned { .. }
+            | Entry::Asked(_)
+            | Entry::Answered(_)
+            | Entry::Steered { .. }
             | Entry::Intent { .. }
             | Entry::Done { .. }
             | Entry::Turn { .. } => {
@@ -415,6 +419,10 @@ impl StepHistory {
             }
             Entry::Take(_)
             | Entry::Ended(_)
+            | Entry::Spawned { .. }
+            | Entry::Asked(_)
+            | Entry::Answered(_)
+            | Entry::Steered { .. }
             | Entry::Paused { .. }
             | Entry::RunEnded { .. }
             | Entry::Damaged { .. } => {}

@@ -268,6 +268,10 @@ impl Scan {
                 | Entry::Turn { .. }
                 | Entry::Paused { .. }
                 | Entry::RunEnded { .. }
+                | Entry::Spawned { .. }
+                | Entry::Asked(_)
+                | Entry::Answered(_)
+                | Entry::Steered { .. }
                 | Entry::Damaged { .. } => {}
             }
         }
@@ -303,6 +307,10 @@ pub(super) fn last_number(record: &Record) -> u64 {
         | Entry::Done { .. }
         | Entry::Turn { .. }
         | Entry::Ended(_)
+        | Entry::Spawned { .. }
+        | Entry::Asked(_)
+        | Entry::Answered(_)
+        | Entry::Steered { .. }
         | Entry::Paused { .. }
         | Entry::RunEnded { .. } => record.seq,
     }

@@ -81,6 +81,24 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
+    /// A model started a child.
+    Spawned {
+        /// Its address.
+        child: StepAddr,
+        /// The call that it answers, `<turn>.<index>`.
+        call: String,
+    },
+    /// A person is asked.
+    Asked(Question),
+    /// Somebody answered.
+    Answered(Answer),
+    /// A person said something to the agent.
+    Steered {
+        /// From 1 within the step.
+        number: u32,
+        /// As it was said.
+        text: String,
+    },
     /// The step is final, or this attempt is (`Failed` with `retry`).
     Ended(Ended),
     /// The run waits for something that only time or a person brings.
@@ -122,10 +140,13 @@ impl Entry {
             | Self::Intent { .. }
             | Self::Done { .. }
             | Self::Ended(_)
+            | Self::Spawned { .. }
+            | Self::Answered(_)
+            | Self::Steered { .. }
             | Self::Paused { .. }
             | Self::RunEnded { .. }
             | Self::Damaged { .. } => Durability::Synced,
-            Self::Expanded { .. } | Self::Turn { .. } => Durability::Written,
+            Self::Expanded { .. } | Self::Asked(_) | Self::Turn { .. } => Durability::Written,
         }
     }
 }
@@ -147,6 +168,57 @@ pub struct Take {
     pub plan: Digest,
     /// Of the inputs (secrets keyed).
     pub inputs: Digest,
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The question.
+    pub message: String,
+    /// Values shown with it, each with the expression that gave it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub show: Vec<Shown>,
+    /// The answers.
+    pub choices: Vec<String>,
+    /// Taken where nobody can be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// Until when an answer is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// A value beside a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The expression.
+    pub name: String,
+    /// What it gave.
+    pub value: Value,
+}
+
+/// What somebody answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// One of the choices.
+    pub choice: String,
+    /// A word with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Who.
+    pub by: AnsweredBy,
+}
+
+/// Who answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A person.
+    Person,
+    /// `default`: nobody could be asked.
+    Default,
+    /// `on_timeout`.
+    Timeout,
 }
 
 /// A step or an attempt ended.

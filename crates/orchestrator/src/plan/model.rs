@@ -172,7 +172,7 @@ pub enum Isolation {
 }
 
 /// `base`: what a worktree starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// The commit that the workspace stands on.
     ParentHead,
@@ -258,7 +258,7 @@ pub enum Work {
     /// Several outputs become one.
     Merge(MergeWork),
     /// A graph inside the node: a body, or a nested file.
-    Group(GroupWork),
+    Group(Box<GroupWork>),
     /// A question to a person.
     Gate(GateWork),
 }

@@ -1,8 +1,6 @@
 //! A plan for people and as JSON: what `--plan` shows.
 
-use super::model::{
-    AgentWork, CommandLine, Each, EachSource, GroupWork, MergeStrategy, Node, NodeIx, Plan, Work,
-};
+use super::model::{AgentWork, CommandLine, Each, EachSource, MergeStrategy, Node, NodeIx, Plan, Work};
 use crate::workflow::units::show_duration;
 use claw_agents::permission::Permission;
 use serde_json::{Value, json};
@@ -15,7 +13,7 @@ fn kind(work: &Work) -> &'static str {
         Work::Command(_) => "command",
         Work::Set { .. } => "set",
         Work::Merge(_) => "merge",
-        Work::Group(GroupWork { nested: Some(_), .. }) => "workflow",
+        Work::Group(group) if group.nested.is_some() => "workflow",
         Work::Group(_) => "group",
         Work::Gate(_) => "gate",
     }

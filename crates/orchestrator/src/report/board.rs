@@ -220,7 +220,10 @@ impl Row {
             },
             RunEventKind::AgentUsage(usage) => self.usage = self.before.plus(usage),
             RunEventKind::AgentText(text) => self.written += text.chars().count(),
-            RunEventKind::Note(_) | RunEventKind::RunStarted { .. } | RunEventKind::RunEnded { .. } => {}
+            RunEventKind::GateAsked(_)
+            | RunEventKind::Note(_)
+            | RunEventKind::RunStarted { .. }
+            | RunEventKind::RunEnded { .. } => {}
         }
     }
 

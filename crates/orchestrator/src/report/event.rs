@@ -1,7 +1,7 @@
 //! What a run tells while it goes: one stream, many readers (plain lines, JSON, bars, another process).
 
 use crate::addr::StepAddr;
-use crate::journal::record::{EndState, RunStatus};
+use crate::journal::record::{EndState, Question, RunStatus};
 use claw_kernel::clock::Timestamp;
 use claw_kernel::ids::RunId;
 use claw_providers::usage::Usage;
@@ -59,6 +59,8 @@ pub enum RunEventKind {
     AgentUsage(Usage),
     /// `agent.text`: only where partial messages are asked for.
     AgentText(Arc<str>),
+    /// `gate.asked`.
+    GateAsked(Box<Question>),
     /// `note`.
     Note(String),
     /// `run.ended`.
@@ -119,6 +121,18 @@ pub enum WaitingFor {
         /// Such as `rate limited`.
         why: &'static str,
     },
-    /// An answer of a person.
+    /// An answer of a person to a call.
     Permission,
+    /// An answer of a person to a gate.
+    Gate,
+    /// A named mutex.
+    Lock {
+        /// Its name.
+        name: String,
+    },
+    /// A service that is down or refuses: one request tries, the others wait.
+    Breaker {
+        /// Why.
+        why: String,
+    },
 }

@@ -2,6 +2,7 @@
 
 use super::event::{RunEvent, RunEventKind, StepState, ToolPhase, WaitingFor};
 use crate::addr::StepAddr;
+use crate::journal::record::Question;
 use claw_kernel::clock::Timestamp;
 use claw_kernel::ids::RunId;
 use claw_providers::usage::Usage;
@@ -68,6 +69,8 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<&'a Question>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<u8>,
@@ -110,6 +113,7 @@ impl<'a> Line<'a> {
             }
             RunEventKind::AgentUsage(usage) => fields.usage = Some(*usage),
             RunEventKind::AgentText(text) => fields.text = Some(text),
+            RunEventKind::GateAsked(question) => fields.question = Some(question),
             RunEventKind::Note(text) => fields.text = Some(text),
             RunEventKind::RunEnded { status, exit_code } => {
                 (fields.status, fields.exit_code) = (Some(status.as_str()), Some(*exit_code));
@@ -147,6 +151,13 @@ impl<'a> Fields<'a> {
                 self.why = Some(why);
             }
             WaitingFor::Permission => self.waiting_for = Some("permission"),
+            WaitingFor::Gate => self.waiting_for = Some("gate"),
+            WaitingFor::Lock { name } => {
+                (self.waiting_for, self.subject) = (Some("lock"), Some(name.as_str()));
+            }
+            WaitingFor::Breaker { why } => {
+                (self.waiting_for, self.error) = (Some("breaker"), Some(why.as_str()));
+            }
         }
     }
 }
@@ -159,6 +170,7 @@ fn kind(kind: &RunEventKind) -> &'static str {
         RunEventKind::AgentTool { .. } => "agent.tool",
         RunEventKind::AgentUsage(_) => "agent.usage",
         RunEventKind::AgentText(_) => "agent.text",
+        RunEventKind::GateAsked(_) => "gate.asked",
         RunEventKind::Note(_) => "note",
         RunEventKind::RunEnded { .. } => "run.ended",
     }

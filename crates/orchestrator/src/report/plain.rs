@@ -40,6 +40,11 @@ impl PlainLines {
             RunEventKind::RunEnded { status, exit_code } => {
                 Some(format!("run {} {}, exit code {exit_code}", event.run, status.as_str()))
             }
+            RunEventKind::GateAsked(question) => {
+                let step = event.step.as_ref()?;
+                let choices = question.choices.join(", ");
+                Some(format!("{step}: asks: {} ({choices})", one_line(&question.message)))
+            }
             RunEventKind::Note(text) => Some(match &event.step {
                 Some(step) => format!("note: {step}: {}", one_line(text)),
                 None => format!("note: {}", one_line(text)),
@@ -95,6 +100,9 @@ impl PlainLines {
             }
             WaitingFor::Provider { delay, why } => (*why, format!("{why}, waits {}", span(*delay))),
             WaitingFor::Permission => ("permission", "waits for a permission".to_owned()),
+            WaitingFor::Gate => ("gate", "waits for an answer".to_owned()),
+            WaitingFor::Lock { name } => ("lock", format!("waits for the lock {name}")),
+            WaitingFor::Breaker { why } => ("breaker", format!("waits for the service: {}", one_line(why))),
         };
         if let Some(said) = self.open.get_mut(step) {
             if said.waiting == Some(why) {

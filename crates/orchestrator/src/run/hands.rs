@@ -58,6 +58,7 @@ impl Hands {
                     Prepared::Command(command) => {
                         super::command_step::run(&work, &launch, command, token, report).await;
                     }
+                    Prepared::GitMerge(_) => {}
                     Prepared::Value(value) => super::value_step::run(&work, &launch, value, report).await,
                 }
             });

@@ -43,7 +43,7 @@ impl Picture {
         }
         let agent = match &launch.work {
             Prepared::Agent(agent) => Some(agent.id.clone()),
-            Prepared::Command(_) | Prepared::Value(_) => None,
+            Prepared::Command(_) | Prepared::Value(_) | Prepared::GitMerge(_) => None,
         };
         let json_output = match (&node.output, &node.work) {
             (OutputSpec::Json | OutputSpec::Schema(_), _) => true,
@@ -139,6 +139,8 @@ impl Picture {
             OutcomeEnd::Succeeded { .. } => (ManifestStatus::Completed, ""),
             OutcomeEnd::Failed(failure) => (ManifestStatus::Failed, failure.message.as_str()),
             OutcomeEnd::Cancelled => (ManifestStatus::Cancelled, "cancelled"),
+            OutcomeEnd::Asks(_) => (ManifestStatus::Waiting, "asks"),
+            OutcomeEnd::Interrupted(why) => (ManifestStatus::Interrupted, why.as_str()),
         };
         let text = self.said.as_deref().ok_or(error);
         let drawn =

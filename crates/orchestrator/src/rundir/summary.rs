@@ -273,6 +273,10 @@ fn last_word(run: &RunDir) -> io::Result<Option<(Timestamp, RunStatus, u8, Usage
             | Entry::Turn { .. }
             | Entry::Ended(_)
             | Entry::Paused { .. }
+            | Entry::Spawned { .. }
+            | Entry::Asked(_)
+            | Entry::Answered(_)
+            | Entry::Steered { .. }
             | Entry::Damaged { .. } => {}
         }
     }

@@ -212,6 +212,16 @@ impl RunState {
                 Command::WakeAfter { step, attempt, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::Woke { step, attempt }));
                 }
+                Command::ExpireGate { step, delay } => {
+                    me.send_after(delay, move || RunMsg::Fact(Event::GateExpired { step }));
+                }
+                Command::ExpireGroup { step, delay } => {
+                    me.send_after(delay, move || RunMsg::Fact(Event::GroupExpired { step }));
+                }
+                Command::Lock { .. }
+                | Command::Unlock { .. }
+                | Command::CloseFolder(_)
+                | Command::Steer { .. } => {}
                 // One that is not running has reported its end meanwhile.
                 Command::Stop(step) => {
                     if let Some(token) = self.running.get(&step) {

@@ -106,6 +106,13 @@ impl Schedule {
             Event::ItemsRead { node, items } => self.items_read(node, items),
             Event::Finished { step, attempt, outcome } => self.finished(step, attempt, outcome),
             Event::Woke { step, attempt } => self.woke(step, attempt),
+            Event::Answered { .. }
+            | Event::GateExpired { .. }
+            | Event::LocksHeld { .. }
+            | Event::GroupExpired { .. }
+            | Event::Steered { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Pause { .. } => {}
             Event::Cancel { signal } => self.cancel(signal),
         }
         self.drive();

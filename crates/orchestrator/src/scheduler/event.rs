@@ -1,8 +1,8 @@
 //! What the core hears and what it orders. Facts in, orders out.
 
 use crate::addr::StepAddr;
-use crate::journal::record::{EndState, Entry, OutputRef, RunStatus};
-use crate::plan::model::NodeIx;
+use crate::journal::record::{Answer, EndState, Entry, OutputRef, Question, RunStatus};
+use crate::plan::model::{Apply, Base, NodeIx, OnConflict};
 use crate::report::event::RunEventKind;
 use crate::report::status::EndSignal;
 use claw_agents::outcome::{Denial, FailureClass};
@@ -54,6 +54,49 @@ pub enum Event {
         /// The attempt that will follow.
         attempt: u32,
     },
+    /// Somebody answered a question.
+    Answered {
+        /// Which step asks.
+        step: StepAddr,
+        /// What.
+        answer: Answer,
+    },
+    /// A gate has waited as long as it may.
+    GateExpired {
+        /// Which step.
+        step: StepIx,
+    },
+    /// All locks of a step are held against other processes too.
+    LocksHeld {
+        /// Which step.
+        step: StepIx,
+        /// What went wrong, where they cannot be.
+        result: Result<(), String>,
+    },
+    /// A group has taken as long as it may.
+    GroupExpired {
+        /// Which step.
+        step: StepIx,
+    },
+    /// A person said something to an agent; it is on record and handed over where an attempt runs.
+    Steered {
+        /// Which step.
+        step: StepAddr,
+        /// What.
+        text: String,
+    },
+    /// A ceiling of the run's budget is reached: nothing new starts but final nodes.
+    BudgetSpent {
+        /// Which ceiling, for people.
+        reason: String,
+    },
+    /// A service refuses all: the run waits for a person or for time.
+    Pause {
+        /// For people.
+        reason: String,
+        /// When it may go on.
+        until: Option<Timestamp>,
+    },
     /// Somebody wants the run to stop.
     Cancel {
         /// The signal that said so.
@@ -98,6 +141,10 @@ pub enum OutcomeEnd {
     Failed(Failure),
     /// Its token was cancelled.
     Cancelled,
+    /// It cannot go on without a person's answer; it starts again with it.
+    Asks(Box<Question>),
+    /// claw itself stopped it, for this reason: the next attempt goes on from what is whole.
+    Interrupted(String),
 }
 
 /// Why an attempt failed.
@@ -151,6 +198,41 @@ pub enum Command {
         attempt: u32,
         /// From now.
         delay: Duration,
+    },
+    /// Say `GateExpired` later.
+    ExpireGate {
+        /// Which step.
+        step: StepIx,
+        /// From now.
+        delay: Duration,
+    },
+    /// Say `GroupExpired` later.
+    ExpireGroup {
+        /// Which step.
+        step: StepIx,
+        /// From now.
+        delay: Duration,
+    },
+    /// Hold these against other processes, in this order; say `LocksHeld`.
+    Lock {
+        /// For which step.
+        step: StepIx,
+        /// Sorted.
+        names: Vec<String>,
+    },
+    /// Let the locks of a step go.
+    Unlock {
+        /// Which step.
+        step: StepIx,
+    },
+    /// Nobody works in this folder any more: its work is kept on its branch, the folder goes.
+    CloseFolder(Folder),
+    /// Hand a person's words to the running attempt.
+    Steer {
+        /// Which step.
+        step: StepIx,
+        /// What.
+        text: String,
     },
     /// Cancel the running attempt.
     Stop(StepIx),
@@ -239,6 +321,23 @@ pub struct Launch {
     pub write: Option<String>,
     /// Files that it must or may leave.
     pub artifacts: Vec<PreparedArtifact>,
+    /// A folder and a branch other than the workspace.
+    pub folder: Option<Folder>,
+    /// What persons said to earlier attempts of this step, for one that starts anew.
+    pub said: Vec<String>,
+}
+
+/// A folder and a branch that a step, or a group, works in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Folder {
+    /// The isolated step or group step: with the attempt it names folder and branch.
+    pub owner: StepAddr,
+    /// From 1, over all takes; of a group always 1: it has one folder for all iterations and takes.
+    pub attempt: u32,
+    /// What a fresh one starts from.
+    pub base: Base,
+    /// The attempt whose branch it starts from instead.
+    pub goes_on_from: Option<u32>,
 }
 
 /// A file that a step leaves.
@@ -261,6 +360,23 @@ pub enum Prepared {
     Command(PreparedCommand),
     /// A value that is known: only its file is written.
     Value(Arc<Value>),
+    /// A merge of branches.
+    GitMerge(PreparedGitMerge),
+}
+
+/// A merge of branches.
+#[derive(Clone, Debug)]
+pub struct PreparedGitMerge {
+    /// In the order in which they are applied.
+    pub branches: Vec<Folder>,
+    /// How the work lands.
+    pub apply: Apply,
+    /// Run in the merged tree behind each branch.
+    pub verify: Option<Vec<String>>,
+    /// What a conflict does.
+    pub on_conflict: OnConflict,
+    /// What a person chose at the last conflict.
+    pub answer: Option<Answer>,
 }
 
 /// An agent's texts.

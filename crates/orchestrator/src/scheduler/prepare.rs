@@ -105,13 +105,25 @@ impl Schedule {
             }
         };
         let (node, addr) = (step.node, step.addr.clone());
-        Ok(Launch { step: ix, node, addr, attempt, label, key, work, write, artifacts })
+        Ok(Launch {
+            step: ix,
+            node,
+            addr,
+            attempt,
+            label,
+            key,
+            work,
+            write,
+            artifacts,
+            folder: None,
+            said: Vec::new(),
+        })
     }
 
     fn start(&mut self, ix: StepIx, launch: Launch) {
         let agent = match &launch.work {
             Prepared::Agent(agent) => Some(agent.id.clone()),
-            Prepared::Command(_) | Prepared::Value(_) => None,
+            Prepared::Command(_) | Prepared::Value(_) | Prepared::GitMerge(_) => None,
         };
         let step = &mut self.steps[ix.at()];
         step.phase = StepPhase::Running;

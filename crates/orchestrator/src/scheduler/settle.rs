@@ -43,7 +43,9 @@ impl Schedule {
                 self.record_effect(ix, failure.effect);
                 self.failed(ix, node, &outcome, failure.clone());
             }
-            OutcomeEnd::Cancelled => self.attempt_cancelled(ix, &outcome),
+            OutcomeEnd::Cancelled | OutcomeEnd::Asks(_) | OutcomeEnd::Interrupted(_) => {
+                self.attempt_cancelled(ix, &outcome)
+            }
         }
     }
 

@@ -207,6 +207,12 @@ impl Play {
                 }
                 Command::End(end) => self.end = Some(end),
                 Command::ReadItems { .. }
+                | Command::ExpireGate { .. }
+                | Command::ExpireGroup { .. }
+                | Command::Lock { .. }
+                | Command::Unlock { .. }
+                | Command::CloseFolder(_)
+                | Command::Steer { .. }
                 | Command::Settled { .. }
                 | Command::WriteOutput { .. }
                 | Command::NodeClosed
@@ -460,6 +466,10 @@ fn an_intent_stands_before_a_command_and_its_done_before_the_end() {
             | Entry::Expanded { .. }
             | Entry::Turn { .. }
             | Entry::Paused { .. }
+            | Entry::Spawned { .. }
+            | Entry::Asked(_)
+            | Entry::Answered(_)
+            | Entry::Steered { .. }
             | Entry::Damaged { .. }
             | Entry::RunEnded { .. } => "other",
         })
@@ -682,7 +692,7 @@ fn what_was_refused_is_told_to_the_next_attempt() {
     let fault = orders.iter().find_map(|order| match order {
         Command::Start(launch) => match &launch.work {
             Prepared::Agent(agent) => Some((agent.goes_on_from, agent.fault.clone())),
-            Prepared::Command(_) | Prepared::Value(_) => None,
+            Prepared::Command(_) | Prepared::Value(_) | Prepared::GitMerge(_) => None,
         },
         _ => None,
     });

@@ -153,9 +153,12 @@ fn agent_of(node: &Node) -> Option<&AgentWork> {
         Work::Agent(agent) => Some(agent),
         Work::Merge(merge) => match &merge.strategy {
             MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => None,
+            MergeStrategy::List
+            | MergeStrategy::Concat
+            | MergeStrategy::Dedupe { .. }
+            | MergeStrategy::Git(_) => None,
         },
-        Work::Command(_) | Work::Set { .. } => None,
+        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
     }
 }
 

@@ -201,7 +201,12 @@ impl Watch {
                     self.screen.line(ended(&row, *state, error.as_deref(), width(), self.screen.has_color()));
                 }
             }
-            (RunEventKind::StepState(StepState::Waiting(_)) | RunEventKind::Note(_), _) => {
+            (
+                RunEventKind::StepState(StepState::Waiting(_))
+                | RunEventKind::GateAsked(_)
+                | RunEventKind::Note(_),
+                _,
+            ) => {
                 if let Some(line) = line {
                     self.screen.line(line);
                 }
