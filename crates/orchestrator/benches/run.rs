@@ -117,6 +117,7 @@ async fn run(text: &str) -> Option<usize> {
         accept_damage: false,
         permission: Permission::WORKSPACE_WRITE,
         model: None,
+        can_ask: false,
         version: "bench".to_owned(),
     };
     let handle =

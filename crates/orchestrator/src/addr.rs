@@ -121,6 +121,32 @@ impl StepAddr {
         Self(self.0.iter().cloned().chain([part]).collect())
     }
 
+    /// The n-th iteration of this one, from 1.
+    pub fn iteration(&self, n: u32) -> Self {
+        let (last, before) = match self.0.split_last() {
+            Some((last, before)) => (last.clone(), before),
+            None => return self.clone(),
+        };
+        let last = match last {
+            AddrPart::Node { node, item, .. } => AddrPart::Node { node, item, iteration: Some(n) },
+            AddrPart::Child(k) => AddrPart::Child(k),
+        };
+        Self(before.iter().cloned().chain([last]).collect())
+    }
+
+    /// This one for an item.
+    pub fn with_item(&self, key: ItemKey) -> Self {
+        let (last, before) = match self.0.split_last() {
+            Some((last, before)) => (last.clone(), before),
+            None => return self.clone(),
+        };
+        let last = match last {
+            AddrPart::Node { node, iteration, .. } => AddrPart::Node { node, item: Some(key), iteration },
+            AddrPart::Child(k) => AddrPart::Child(k),
+        };
+        Self(before.iter().cloned().chain([last]).collect())
+    }
+
     /// The parts, never empty.
     pub fn parts(&self) -> &[AddrPart] {
         &self.0

@@ -70,6 +70,27 @@ impl FileLock {
         held.map_err(|source| LockFailed::Io { path: path.to_owned(), source })
     }
 
+    /// Takes the lock as soon as it is free, without blocking the caller. Where it is dropped before, the lock goes back
+    /// as soon as it comes.
+    ///
+    /// # Errors
+    /// Where the file cannot be used.
+    pub async fn when_free(path: PathBuf, owner: Owner) -> Result<Self, LockFailed> {
+        match Self::take(&path, &owner) {
+            Err(LockFailed::Held { .. }) => {}
+            taken => return taken,
+        }
+        // A thread of its own: such a wait may take hours, and the pool of blocking work is small.
+        let (say, said) = tokio::sync::oneshot::channel();
+        let at = path.clone();
+        let io = |source| LockFailed::Io { path: at, source };
+        let waiter = std::thread::Builder::new().name("lock".to_owned());
+        if let Err(source) = waiter.spawn(move || say.send(Self::wait(&path, &owner))) {
+            return Err(io(source));
+        }
+        said.await.map_err(|_| io(io::Error::other("the thread that waits for the lock is gone")))?
+    }
+
     fn held(mut file: File, owner: &Owner) -> io::Result<Self> {
         let text = serde_json::to_string(owner)?;
         file.set_len(0)?;

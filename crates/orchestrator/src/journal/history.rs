@@ -2,7 +2,7 @@
 //!
 //! A pure fold over records. Knows nothing of the plan of today: the caller says which addresses are in it.
 
-use super::record::{EndState, Ended, Entry, OutputRef, Record, RunStatus, Take};
+use super::record::{Answer, EndState, Ended, Entry, OutputRef, Question, Record, RunStatus, Take};
 use crate::addr::StepAddr;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::clock::Timestamp;
@@ -92,6 +92,12 @@ pub struct StepHistory {
     pub last_end: Option<(Timestamp, Ended)>,
     /// The last success.
     pub success: Option<Success>,
+    /// What was asked last, where no answer came yet.
+    pub asked: Option<Question>,
+    /// What was answered last, and to what; gone when an attempt or the step ended behind it.
+    pub answer: Option<(Question, Answer)>,
+    /// What persons said to its agents, in order.
+    pub said: Vec<String>,
     /// Item keys, where it is a fan-out.
     pub expanded: Option<Vec<String>>,
     /// Spent in all attempts.
@@ -417,12 +423,16 @@ impl StepHistory {
                     attempt.spent = *usage;
                 }
             }
+            Entry::Asked(question) => self.asked = Some(question.clone()),
+            Entry::Answered(answer) => {
+                if let Some(question) = self.asked.take() {
+                    self.answer = Some((question, answer.clone()));
+                }
+            }
+            Entry::Steered { text, .. } => self.said.push(text.clone()),
             Entry::Take(_)
             | Entry::Ended(_)
             | Entry::Spawned { .. }
-            | Entry::Asked(_)
-            | Entry::Answered(_)
-            | Entry::Steered { .. }
             | Entry::Paused { .. }
             | Entry::RunEnded { .. }
             | Entry::Damaged { .. } => {}
@@ -431,6 +441,9 @@ impl StepHistory {
 
     fn end(&mut self, record: &Record, ended: &Ended, take: u32) {
         self.damaged = false;
+        if ended.state != EndState::Interrupted {
+            (self.asked, self.answer) = (None, None);
+        }
         if let Some(attempt) = self.attempt(record) {
             attempt.ended = Some((record.at, ended.clone()));
         }

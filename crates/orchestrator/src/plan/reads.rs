@@ -34,6 +34,14 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// What a loop evaluates.
+    fn repeat(&mut self, node: &'a Node) {
+        if let Some(repeat) = &node.repeat {
+            self.exprs.extend(&repeat.until);
+            self.exprs.extend(repeat.carry.iter().map(|(_, carry)| carry));
+        }
+    }
+
     /// The texts that make the content of a step.
     fn content(&mut self, work: &'a Work) {
         match work {
@@ -104,6 +112,28 @@ impl Plan {
             let near = node.needs.iter().chain(&node.after).copied();
             let found = near.into_iter().find(|other| self.nodes[other.at()].id.as_str() == name);
             out.extend(found.or_else(|| self.find(name)));
+        }
+        out
+    }
+
+    /// The nodes' names that the body of a group uses, with its loop and its result: at any depth, some more than once.
+    pub fn names_inside(&self, group: NodeIx) -> Vec<&str> {
+        let mut out = Vec::new();
+        let mut groups = vec![group];
+        while let Some(ix) = groups.pop() {
+            let node = &self.nodes[ix.at()];
+            let mut texts = Texts::default();
+            texts.repeat(node);
+            let Work::Group(work) = &node.work else {
+                out.extend(texts.references().filter_map(Reference::node));
+                continue;
+            };
+            texts.exprs.extend(&work.result);
+            out.extend(texts.references().filter_map(Reference::node));
+            for inner in work.body.nodes() {
+                out.extend(Texts::of(&self.nodes[inner.at()]).references().filter_map(Reference::node));
+                groups.push(inner);
+            }
         }
         out
     }

@@ -1,16 +1,17 @@
 //! The hands of a run: start steps as supervised tasks, read items, write outputs. Decide nothing.
 
 use super::items;
+use super::locks::LockRoom;
 use super::start::RunOptions;
 use crate::addr::StepAddr;
 use crate::journal::record::{Entry, OutputRef};
 use crate::journal::store::JournalWriter;
 use crate::manifest;
-use crate::plan::model::{NodeIx, Plan};
+use crate::plan::model::Plan;
 use crate::report::bus::EventBus;
 use crate::rundir::RunDir;
 use crate::scheduler::{
-    Event, ItemsFailed, ItemsToRead, Launch, Outcome, Prepared, RunMsg, RunRef, Settlement,
+    Event, ItemsFailed, ItemsToRead, Launch, Outcome, Place, Prepared, RunMsg, RunRef, Settlement, StepIx,
 };
 use claw_agents::services::AgentServices;
 use claw_kernel::cancel::CancelToken;
@@ -33,6 +34,8 @@ pub(crate) struct Hands {
     pub options: RunOptions,
     /// Empty when the last manifest of the run is written.
     pub tracker: TaskTracker,
+    /// Named locks that steps hold.
+    pub locks: LockRoom,
     /// The kernel's boot id, for manifests.
     pub boot_id: String,
 }
@@ -73,12 +76,20 @@ impl Hands {
     }
 
     /// Reads the items of a node.
-    pub fn read_items(self: &Arc<Self>, node: NodeIx, source: ItemsToRead, run: RunRef) {
+    pub fn read_items(self: &Arc<Self>, place: Place, source: ItemsToRead, run: RunRef) {
         let workspace = self.options.workspace.clone();
         tasks::spawn("items", async move {
             let read = tasks::blocking("items", move || items::read(&source, &workspace)).await;
             let items = read.unwrap_or_else(|gone| Err(ItemsFailed { message: gone.to_string() }));
-            run.tell(RunMsg::Fact(Event::ItemsRead { node, items }));
+            run.tell(RunMsg::Fact(Event::ItemsRead { place, items }));
+        });
+    }
+
+    /// Takes named locks against other processes of this project, in the order given.
+    pub fn lock(&self, step: StepIx, names: Vec<String>, run: RunRef) {
+        let folder = self.options.runs.folder().join("locks");
+        self.locks.take(step, folder, names, move |result| {
+            run.tell(RunMsg::Fact(Event::LocksHeld { step, result }));
         });
     }
 

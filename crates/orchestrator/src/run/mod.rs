@@ -9,6 +9,7 @@ mod command_step;
 mod error;
 pub(crate) mod hands;
 mod items;
+mod locks;
 mod past;
 mod picture;
 mod start;

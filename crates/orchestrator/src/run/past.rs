@@ -2,7 +2,7 @@
 
 use crate::addr::{AddrPart, StepAddr};
 use crate::journal::history::{Difference, History, Missed};
-use crate::journal::record::EndState;
+use crate::journal::record::{Answer, EndState, Question};
 use crate::manifest;
 use crate::plan::model::Plan;
 use crate::rundir::{KeptPlan, RunDir};
@@ -60,7 +60,7 @@ impl RunPast {
         });
         let agent = attempt.and_then(|attempt| attempt.agent.clone());
         let usage = step.usage.unwrap_or(Usage::NOTHING);
-        Some(PastSuccess { value, file, agent, attempt: number, usage })
+        Some(PastSuccess { value, file, agent, attempt: number, addr: addr.clone(), usage })
     }
 }
 
@@ -120,6 +120,20 @@ impl Past for RunPast {
             Some(AddrPart::Child(_)) | None => None,
         };
         Some(Difference::between(then, own))
+    }
+
+    fn answer(&self, addr: &StepAddr) -> Option<(Question, Answer)> {
+        self.history.step(addr)?.answer.clone()
+    }
+
+    fn said(&self, addr: &StepAddr) -> Vec<String> {
+        self.history.step(addr).map(|step| step.said.clone()).unwrap_or_default()
+    }
+
+    fn kept(&mut self, addr: &StepAddr) -> Option<PastSuccess> {
+        let success = self.load(addr)?;
+        self.used.insert(addr.clone());
+        Some(success)
     }
 
     fn agents(&self) -> usize {

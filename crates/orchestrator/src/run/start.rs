@@ -2,6 +2,7 @@
 
 use super::error::RunError;
 use super::hands::Hands;
+use super::locks::LockRoom;
 use super::past::RunPast;
 use crate::expr::{Data, InputView, RunView};
 use crate::journal::history::History;
@@ -67,6 +68,8 @@ pub struct RunOptions {
     pub permission: Permission,
     /// For agents to which neither the file nor their definition gives one.
     pub model: Option<String>,
+    /// Whether there is somebody whom gates can ask.
+    pub can_ask: bool,
     /// Of claw.
     pub version: String,
 }
@@ -114,13 +117,14 @@ pub async fn start(
     }
     let inputs = write_take(&plan, &options, &run, take, &journal).await?;
     let spent = history.usage();
-    let board = Arc::new(Board::new(plan.name.clone(), plan.nodes.len(), clock::now(), spent));
+    let board = Arc::new(Board::new(plan.name.clone(), plan.top.nodes().len(), clock::now(), spent));
     let bus = Arc::new(EventBus::new(run.id(), board));
     let tracker = TaskTracker::new();
     let token = CancelToken::new();
     let past: Box<dyn Past> =
         if take > 1 { Box::new(RunPast::new(history, run.clone(), &plan)) } else { Box::new(NoPast) };
-    let schedule = Schedule::new(Arc::clone(&plan), context(&run, inputs, base_commit), past);
+    let schedule =
+        Schedule::new(Arc::clone(&plan), context(&run, inputs, base_commit, options.can_ask), past);
     let hands = Arc::new(Hands {
         plan: Arc::clone(&plan),
         run: run.clone(),
@@ -129,6 +133,7 @@ pub async fn start(
         agents: Arc::clone(&services.agents),
         options,
         tracker: tracker.clone(),
+        locks: LockRoom::default(),
         boot_id: rundir::boot_id(),
     });
     let (reply, done) = oneshot::channel();
@@ -267,6 +272,7 @@ fn context(
     run: &RunDir,
     inputs: IndexMap<String, InputView>,
     base_commit: Option<String>,
+    can_ask: bool,
 ) -> ScheduleContext {
     let run = RunView { id: run.id().to_string(), dir: run.root().to_owned(), base_commit };
     ScheduleContext {
@@ -274,6 +280,7 @@ fn context(
         run: Arc::new(run),
         nonce: format!("{:016x}", rand_seed()),
         seed: rand_seed(),
+        can_ask,
     }
 }
 
@@ -302,7 +309,7 @@ impl RunHandle {
     /// # Errors
     /// Where the journal could not be written, or the scheduler died.
     pub async fn report(mut self) -> Result<RunReport, RunError> {
-        let (workflow, nodes) = (self.plan.name.clone(), self.plan.nodes.len());
+        let (workflow, nodes) = (self.plan.name.clone(), self.plan.top.nodes().len());
         self.bus.tell(None, None, RunEventKind::RunStarted { workflow, nodes, take: self.take });
         self.actor.tell(RunMsg::Fact(Event::Begin));
         let finish = (&mut self.done).await;

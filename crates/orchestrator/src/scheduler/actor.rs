@@ -206,8 +206,8 @@ impl RunState {
                     self.running.insert(launch.step, token.clone());
                     self.args.hands.start(*launch, token, RunRef(me.clone()));
                 }
-                Command::ReadItems { node, source } => {
-                    self.args.hands.read_items(node, source, RunRef(me.clone()))
+                Command::ReadItems { place, source } => {
+                    self.args.hands.read_items(place, source, RunRef(me.clone()))
                 }
                 Command::WakeAfter { step, attempt, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::Woke { step, attempt }));
@@ -218,10 +218,9 @@ impl RunState {
                 Command::ExpireGroup { step, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::GroupExpired { step }));
                 }
-                Command::Lock { .. }
-                | Command::Unlock { .. }
-                | Command::CloseFolder(_)
-                | Command::Steer { .. } => {}
+                Command::Lock { step, names } => self.args.hands.lock(step, names, RunRef(me.clone())),
+                Command::Unlock { step } => self.args.hands.locks.let_go(step),
+                Command::Refuse { .. } | Command::CloseFolder(_) | Command::Steer { .. } => {}
                 // One that is not running has reported its end meanwhile.
                 Command::Stop(step) => {
                     if let Some(token) = self.running.get(&step) {

@@ -1,14 +1,16 @@
-//! The pure schedule: facts in, orders out. Holds the state; `resolve`, `prepare` and `settle` change it.
+//! The pure schedule: facts in, orders out. Holds the state; the files beside it change it.
 //!
 //! Knows nothing of time, tasks, files or models; see `actor.rs` for those.
 
 use super::event::{Command, Event, StepIx};
-use super::gate::{Gate, Lane, Rank};
-use super::state::{NodePhase, NodeRun, Past, Step, StepPhase};
+use super::frame::{Frame, FrameIx, Place, Views};
+use super::gate::{Gate, Lane, LevelIx, Rank};
+use super::locks::Locks;
+use super::state::{Past, Step, StepPhase};
 use crate::addr::StepAddr;
-use crate::expr::{Binding, InputView, NodeView, RunView, Scope, ScopeData};
+use crate::expr::{Binding, Data, InputView, RunView, Scope, ScopeData};
 use crate::journal::record::Entry;
-use crate::plan::model::{MergeStrategy, Node, NodeIx, Plan, Work};
+use crate::plan::model::{MergeStrategy, Node, Plan, Work};
 use crate::report::event::{RunEventKind, StepState};
 use crate::report::status::EndSignal;
 use claw_kernel::clock::Timestamp;
@@ -28,6 +30,8 @@ pub struct ScheduleContext {
     pub nonce: String,
     /// Seed of the jitter.
     pub seed: u64,
+    /// Whether there is somebody whom gates can ask.
+    pub can_ask: bool,
 }
 
 /// Whether the run goes on.
@@ -50,49 +54,72 @@ pub struct Schedule {
     pub(super) plan: Arc<Plan>,
     pub(super) context: ScheduleContext,
     pub(super) past: Box<dyn Past>,
-    pub(super) nodes: Vec<NodeRun>,
+    /// The run's own graph first.
+    pub(super) frames: Vec<Frame>,
     pub(super) steps: Vec<Step>,
-    pub(super) views: Arc<HashMap<String, Arc<NodeView>>>,
     pub(super) gate: Gate,
+    pub(super) locks: Locks,
     /// Nodes whose needs are final.
-    pub(super) due: VecDeque<NodeIx>,
+    pub(super) due: VecDeque<Place>,
     /// Nodes of which a step became final.
-    pub(super) touched: VecDeque<NodeIx>,
+    pub(super) touched: VecDeque<Place>,
+    /// Bodies of which all nodes are final.
+    pub(super) closed: VecDeque<FrameIx>,
+    /// Loops whose next iteration may begin, with what it is handed.
+    pub(super) again: VecDeque<(StepIx, Vec<(String, Data)>)>,
+    /// Steps whose lock was let go by another.
+    pub(super) freed: VecDeque<StepIx>,
     pub(super) going: Going,
     pub(super) orders: Vec<Command>,
     pub(super) dice: fastrand::Rng,
-    /// Nodes that are not final.
-    pub(super) open: usize,
     /// Facts that will come by themselves: the ends of waits, items that are being read.
     pub(super) expected: usize,
     /// Steps that a person has to decide on.
     pub(super) doubts: Vec<StepIx>,
+    /// The steps of isolated nodes, whose branches a merge may ask for.
+    pub(super) branches: HashMap<Place, Vec<StepIx>>,
+    /// Steps that wait for an answer.
+    pub(super) asking: Vec<StepIx>,
+    /// A limit stopped the rest, and final nodes no longer wait for it.
+    pub(super) finals_freed: bool,
 }
 
 impl Schedule {
     /// A schedule that has not begun.
     pub fn new(plan: Arc<Plan>, context: ScheduleContext, past: Box<dyn Past>) -> Self {
-        let nodes = plan
-            .nodes
-            .iter()
-            .map(|node| NodeRun {
-                phase: NodePhase::Waiting,
-                open_needs: node.needs.len() + node.after.len(),
-            })
-            .collect();
+        let nodes = Frame::nodes_of(&plan, plan.top);
+        let root = Frame {
+            owner: None,
+            body: plan.top,
+            open: nodes.len(),
+            nodes,
+            views: Views::default(),
+            bindings: Arc::new([]),
+            index: None,
+            inputs: Arc::clone(&context.inputs),
+            prefix: None,
+            context: None,
+            level: LevelIx::default(),
+            called_off: false,
+        };
         Self {
             gate: Gate::new(&plan.limits, past.agents()),
-            open: plan.nodes.len(),
             dice: fastrand::Rng::with_seed(context.seed),
-            nodes,
+            frames: vec![root],
             steps: Vec::new(),
-            views: Arc::new(HashMap::new()),
+            locks: Locks::default(),
             due: VecDeque::new(),
             touched: VecDeque::new(),
+            closed: VecDeque::new(),
+            again: VecDeque::new(),
+            freed: VecDeque::new(),
             going: Going::On,
             orders: Vec::new(),
             expected: 0,
             doubts: Vec::new(),
+            branches: HashMap::new(),
+            asking: Vec::new(),
+            finals_freed: false,
             plan,
             context,
             past,
@@ -103,16 +130,16 @@ impl Schedule {
     pub fn on(&mut self, event: Event) -> Vec<Command> {
         match event {
             Event::Begin => self.begin(),
-            Event::ItemsRead { node, items } => self.items_read(node, items),
+            Event::ItemsRead { place, items } => self.items_read(place, items),
             Event::Finished { step, attempt, outcome } => self.finished(step, attempt, outcome),
             Event::Woke { step, attempt } => self.woke(step, attempt),
-            Event::Answered { .. }
-            | Event::GateExpired { .. }
-            | Event::LocksHeld { .. }
-            | Event::GroupExpired { .. }
-            | Event::Steered { .. }
-            | Event::BudgetSpent { .. }
-            | Event::Pause { .. } => {}
+            Event::Answered { step, answer } => self.answered(&step, answer),
+            Event::GateExpired { step } => self.gate_expired(step),
+            Event::GroupExpired { step } => self.group_expired(step),
+            Event::LocksHeld { step, result } => self.locks_held(step, result),
+            Event::Steered { step, text } => self.steered(step, text),
+            Event::BudgetSpent { reason } => self.stop_for(reason),
+            Event::Pause { reason, until } => self.pause(reason, until),
             Event::Cancel { signal } => self.cancel(signal),
         }
         self.drive();
@@ -120,8 +147,9 @@ impl Schedule {
     }
 
     fn begin(&mut self) {
-        let roots = (0..self.plan.nodes.len()).filter(|at| self.nodes[*at].open_needs == 0);
-        self.due.extend(roots.map(node_ix));
+        let roots = self.frame(FrameIx::ROOT).roots();
+        let roots: Vec<Place> = roots.map(|node| Place { frame: FrameIx::ROOT, node }).collect();
+        self.due.extend(roots);
     }
 
     /// Works off what is due until nothing follows by itself.
@@ -130,59 +158,92 @@ impl Schedule {
             return;
         }
         loop {
-            if let Some(node) = self.touched.pop_front() {
-                self.step_closed(node);
-            } else if self.going != Going::On {
-                break;
-            } else if let Some(node) = self.due.pop_front() {
-                self.resolve(node);
+            self.drain();
+            let open = self.frame(FrameIx::ROOT).open;
+            if !self.gate.is_quiet() {
+                return;
+            }
+            if self.free_final_nodes() {
+                continue;
+            }
+            let waits = self.expected == 0 && self.going == Going::On && open > 0;
+            if waits && !self.doubts.is_empty() && self.asking.is_empty() {
+                self.pause_for_doubts();
+            } else if waits && !self.asking.is_empty() && !self.context.can_ask {
+                self.pause_for_answers();
+            }
+            if self.going != Going::On || open == 0 {
+                self.end();
+            }
+            return;
+        }
+    }
+
+    fn drain(&mut self) {
+        loop {
+            if let Some(place) = self.touched.pop_front() {
+                self.step_closed(place);
+            } else if let Some(frame) = self.closed.pop_front() {
+                self.frame_closed(frame);
+            } else if let Some((step, carried)) = self.again.pop_front() {
+                if self.may_go_on(step) {
+                    self.begin_iteration(step, carried);
+                }
+            } else if let Some(place) = self.next_due() {
+                self.resolve(place);
+            } else if let Some(step) = self.freed.pop_front() {
+                self.try_locks(step);
             } else if let Some(step) = self.gate.admit(Lane::Agents) {
                 self.admit(step, Lane::Agents);
             } else if let Some(step) = self.gate.admit(Lane::Commands) {
                 self.admit(step, Lane::Commands);
             } else {
-                break;
+                return;
             }
         }
-        let waits_for_a_person = !self.doubts.is_empty() && self.expected == 0 && self.going == Going::On;
-        if self.gate.is_quiet() && waits_for_a_person && self.open > 0 {
-            self.pause_for_doubts();
-        }
-        if self.gate.is_quiet() && (self.going != Going::On || self.open == 0) {
-            self.end();
+    }
+
+    /// The next node that may be resolved; those that may not start any more are left as they are.
+    fn next_due(&mut self) -> Option<Place> {
+        loop {
+            let place = self.due.pop_front()?;
+            if self.may_start(place) || self.frame(place.frame).called_off {
+                return Some(place);
+            }
         }
     }
 
     fn woke(&mut self, step: StepIx, attempt: u32) {
         self.expected = self.expected.saturating_sub(1);
         let current = &self.steps[step.at()];
-        if current.phase == StepPhase::Backoff && current.attempt + 1 == attempt && self.going == Going::On {
+        if current.phase == StepPhase::Backoff && current.attempt + 1 == attempt && self.may_go_on(step) {
             self.queue(step);
         }
     }
 
-    fn cancel(&mut self, signal: Option<EndSignal>) {
-        match self.going {
-            Going::On | Going::Pausing { .. } | Going::Stopping { .. } => {
-                self.going = Going::Cancelling { signal };
-                self.stop_running();
-            }
-            Going::Cancelling { .. } | Going::Over => {}
-        }
+    /// A person said something to an agent.
+    fn steered(&mut self, addr: StepAddr, text: String) {
+        let runs =
+            |step: &Step| step.phase == StepPhase::Running && step.agent.is_some() && step.addr == addr;
+        let Some(at) = self.steps.iter().position(runs) else {
+            return self.refuse(format!("no agent of {addr} is running"));
+        };
+        let earlier = self.past.said(&addr).len();
+        let step = &mut self.steps[at];
+        step.said.push(text.clone());
+        let number = u32::try_from(earlier + step.said.len()).unwrap_or(u32::MAX);
+        let attempt = Some(step.attempt);
+        self.record(Some(addr), attempt, Entry::Steered { number, text: text.clone() });
+        self.orders.push(Command::Steer { step: step_ix(at), text });
     }
 
-    fn stop_running(&mut self) {
-        self.gate.drain();
-        for (at, step) in self.steps.iter().enumerate() {
-            if step.phase == StepPhase::Running {
-                self.orders.push(Command::Stop(step_ix(at)));
-            }
-        }
+    pub(super) fn refuse(&mut self, reason: String) {
+        self.orders.push(Command::Refuse { reason });
     }
 
     /// Hands a step to the gate.
     pub(super) fn queue(&mut self, ix: StepIx) {
-        let node = self.steps[ix.at()].node;
+        let (node, level) = (self.steps[ix.at()].node, self.frame(self.steps[ix.at()].frame).level);
         let plan = Arc::clone(&self.plan);
         let planned = &plan.nodes[node.at()];
         let rank = Rank {
@@ -190,6 +251,7 @@ impl Schedule {
             critical_path: planned.critical_path,
             order: Reverse((node.0, ix.0)),
             step: ix,
+            level,
         };
         let position = self.gate.queue(lane_of(planned), rank);
         let step = &mut self.steps[ix.at()];
@@ -210,15 +272,23 @@ impl Schedule {
         self.orders.push(Command::Record { step, attempt, entry: Box::new(entry) });
     }
 
-    /// What an evaluation for a node sees, without an item.
-    pub(super) fn scope(&self, bindings: Vec<Binding>, index: Option<usize>) -> Scope {
-        Scope::new(ScopeData {
-            inputs: Arc::clone(&self.context.inputs),
-            nodes: Arc::clone(&self.views),
-            bindings,
-            index,
-            run: Arc::clone(&self.context.run),
-        })
+    /// What an evaluation in a frame sees, beside names that are bound for it alone.
+    pub(super) fn scope(&self, frame: FrameIx, bindings: Vec<Binding>, index: Option<usize>) -> Scope {
+        let around = self.frame(frame);
+        let bindings = if bindings.is_empty() { around.bindings.to_vec() } else { bindings };
+        self.scope_with(frame, Arc::clone(&around.views), bindings, index.or(around.index))
+    }
+
+    /// The same over other views, with all its bindings given.
+    pub(super) fn scope_with(
+        &self,
+        frame: FrameIx,
+        nodes: Views,
+        bindings: Vec<Binding>,
+        index: Option<usize>,
+    ) -> Scope {
+        let inputs = Arc::clone(&self.frame(frame).inputs);
+        Scope::new(ScopeData { inputs, nodes, bindings, index, run: Arc::clone(&self.context.run) })
     }
 }
 
@@ -235,11 +305,6 @@ pub(super) fn lane_of(node: &Node) -> Lane {
             | MergeStrategy::Git(_) => Lane::Commands,
         },
     }
-}
-
-pub(super) fn node_ix(at: usize) -> NodeIx {
-    // A plan has at most u32::MAX nodes: it is held to that when it is made.
-    NodeIx(u32::try_from(at).unwrap_or(u32::MAX))
 }
 
 pub(super) fn step_ix(at: usize) -> StepIx {

@@ -1,5 +1,6 @@
 //! What the core hears and what it orders. Facts in, orders out.
 
+use super::frame::Place;
 use crate::addr::StepAddr;
 use crate::journal::record::{Answer, EndState, Entry, OutputRef, Question, RunStatus};
 use crate::plan::model::{Apply, Base, NodeIx, OnConflict};
@@ -34,7 +35,7 @@ pub enum Event {
     /// The items of a dynamic `each` were read from the disk.
     ItemsRead {
         /// Whose.
-        node: NodeIx,
+        place: Place,
         /// In order.
         items: Result<Vec<Value>, ItemsFailed>,
     },
@@ -71,7 +72,7 @@ pub enum Event {
         /// Which step.
         step: StepIx,
         /// What went wrong, where they cannot be.
-        result: Result<(), String>,
+        result: Result<(), NotLocked>,
     },
     /// A group has taken as long as it may.
     GroupExpired {
@@ -108,6 +109,14 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ItemsFailed {
+    /// What and where.
+    pub message: String,
+}
+
+/// Locks cannot be held against other processes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NotLocked {
     /// What and where.
     pub message: String,
 }
@@ -186,7 +195,7 @@ pub enum Command {
     /// Read the items of a node.
     ReadItems {
         /// Whose.
-        node: NodeIx,
+        place: Place,
         /// From where.
         source: ItemsToRead,
     },
@@ -233,6 +242,11 @@ pub enum Command {
         step: StepIx,
         /// What.
         text: String,
+    },
+    /// What was just asked of the run cannot be done.
+    Refuse {
+        /// For people.
+        reason: String,
     },
     /// Cancel the running attempt.
     Stop(StepIx),

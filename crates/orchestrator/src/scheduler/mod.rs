@@ -1,18 +1,23 @@
 //! Decides which step runs next, and carries it out.
 //!
-//! The core (`core`, `resolve`, `settle`, `gate`, `prepare`) is pure: no clock, no task, no file. The actor round it
+//! The core (all but `actor`) is pure: no clock, no task, no file. The actor round it
 //! writes the journal, then acts.
 
 mod actor;
+mod ask;
 mod core;
 mod event;
+mod frame;
 mod gate;
+mod locks;
+mod owner;
 mod prepare;
 mod resolve;
 pub(crate) mod schema;
 mod settle;
 mod state;
 mod status;
+mod stopping;
 #[cfg(test)]
 mod tests;
 mod trees;
@@ -20,8 +25,10 @@ mod trees;
 pub(crate) use actor::{ActorArguments, RunFinish, RunMsg, RunRef, Settlement};
 pub use core::{Schedule, ScheduleContext};
 pub use event::{
-    Command, Event, Failure, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent,
-    PreparedArtifact, PreparedCommand, PreparedLine, RunEnd, StepIx,
+    Command, Event, Failure, Folder, ItemsFailed, ItemsToRead, Launch, NotLocked, Outcome, OutcomeEnd,
+    Prepared, PreparedAgent, PreparedArtifact, PreparedCommand, PreparedGitMerge, PreparedLine, RunEnd,
+    StepIx,
 };
-pub use state::{Earlier, NoPast, Past, PastSuccess};
+pub use frame::{FrameIx, Place};
+pub use state::{Earlier, NoPast, Past, PastSuccess, Wanted};
 pub use status::{NodeStanding, StepStanding};

@@ -2,14 +2,18 @@
 
 use super::core::Schedule;
 use super::event::{
-    Command, Launch, Prepared, PreparedAgent, PreparedArtifact, PreparedCommand, PreparedLine, StepIx,
+    Command, Folder, Launch, Prepared, PreparedAgent, PreparedArtifact, PreparedCommand, PreparedGitMerge,
+    PreparedLine, StepIx,
 };
+use super::frame::Place;
 use super::gate::Lane;
 use super::state::{Step, StepPhase, StepRole};
 use crate::addr::AddrPart;
 use crate::expr::{Binding, Data, EvalError, ParseError, Render, Scope, Template};
-use crate::journal::record::Entry;
-use crate::plan::model::{AgentWork, CommandLine, CommandWork, MergeStrategy, Node, Work};
+use crate::journal::record::{EndState, Entry};
+use crate::plan::model::{
+    AgentWork, CommandLine, CommandWork, GitMerge, Isolation, MergeStrategy, Node, Work,
+};
 use crate::plan::{OptionLike, check_argv};
 use crate::report::event::StepState;
 use claw_agents::outcome::FailureClass;
@@ -42,18 +46,19 @@ enum NotReady {
 impl Schedule {
     /// A slot is taken: the step starts, or fails at once and gives the slot back.
     pub(super) fn admit(&mut self, ix: StepIx, lane: Lane) {
+        let level = self.frame(self.steps[ix.at()].frame).level;
         if self.steps[ix.at()].phase != StepPhase::Queued {
             // It was called off while it waited.
-            return self.gate.release(lane);
+            return self.gate.release(lane, level);
         }
-        if lane == Lane::Agents && !self.gate.count_agent() {
-            self.gate.release(lane);
+        if lane == Lane::Agents && !self.gate.count_agent(level) {
+            self.gate.release(lane, level);
             return self.limit_reached(ix);
         }
         match self.launch(ix) {
             Ok(launch) => self.start(ix, launch),
             Err(error) => {
-                self.gate.release(lane);
+                self.gate.release(lane, level);
                 self.fail_step(ix, FailureClass::Expr, error.to_string());
             }
         }
@@ -71,15 +76,12 @@ impl Schedule {
             Work::Agent(agent) => Prepared::Agent(self.agent(agent, &scope, step)?),
             Work::Merge(merge) => match (&merge.strategy, &step.role) {
                 (MergeStrategy::Agent { agent, .. }, _) => Prepared::Agent(self.agent(agent, &scope, step)?),
+                (MergeStrategy::Git(git), _) => Prepared::GitMerge(self.git_merge(git, &scope, step)?),
                 (_, StepRole::Value(value)) => Prepared::Value(Arc::clone(value.json())),
                 // Computed merges without a file, and sets, never reach the gate.
-                (
-                    MergeStrategy::List
-                    | MergeStrategy::Concat
-                    | MergeStrategy::Dedupe { .. }
-                    | MergeStrategy::Git(_),
-                    _,
-                ) => Prepared::Command(empty_command()),
+                (MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. }, _) => {
+                    Prepared::Command(empty_command())
+                }
             },
             Work::Command(command) => Prepared::Command(prepare_command(command, &scope)?),
             Work::Set { .. } | Work::Group(_) | Work::Gate(_) => Prepared::Command(empty_command()),
@@ -104,20 +106,62 @@ impl Schedule {
                 None
             }
         };
+        let folder = self.folder(ix, attempt);
+        let said: Vec<String> =
+            self.past.said(&step.addr).into_iter().chain(step.said.iter().cloned()).collect();
         let (node, addr) = (step.node, step.addr.clone());
-        Ok(Launch {
-            step: ix,
-            node,
-            addr,
-            attempt,
-            label,
-            key,
-            work,
-            write,
-            artifacts,
-            folder: None,
-            said: Vec::new(),
-        })
+        Ok(Launch { step: ix, node, addr, attempt, label, key, work, write, artifacts, folder, said })
+    }
+
+    /// Where a step works: a folder of its own, that of the nearest group around it that has one, or the workspace.
+    fn folder(&self, ix: StepIx, attempt: u32) -> Option<Folder> {
+        let step = &self.steps[ix.at()];
+        let around = step.iteration_of.or(self.frame(step.frame).owner);
+        if let (Isolation::Worktree(base), None) =
+            (self.plan.nodes[step.node.at()].isolation, step.iteration_of)
+        {
+            let goes_on_from = step.goes_on_from;
+            return Some(Folder { owner: step.addr.clone(), attempt, base, goes_on_from });
+        }
+        let mut at = around;
+        while let Some(owner) = at {
+            let group = &self.steps[owner.at()];
+            if let Isolation::Worktree(base) = self.plan.nodes[group.node.at()].isolation {
+                return Some(Folder { owner: group.addr.clone(), attempt: 1, base, goes_on_from: None });
+            }
+            at = group.iteration_of.or(self.frame(group.frame).owner);
+        }
+        None
+    }
+
+    fn git_merge(&self, git: &GitMerge, scope: &Scope, step: &Step) -> Result<PreparedGitMerge, NotReady> {
+        let mut branches = Vec::new();
+        for node in &git.nodes {
+            let place = Place { frame: step.frame, node: *node };
+            let Isolation::Worktree(base) = self.plan.nodes[node.at()].isolation else { continue };
+            for made in self.branches.get(&place).into_iter().flatten() {
+                let made = &self.steps[made.at()];
+                let succeeded = matches!(made.phase.ended(), Some(EndState::Succeeded | EndState::Cached));
+                let (owner, attempt) = match (&made.made, &made.owner) {
+                    (Some((addr, attempt)), None) => (addr.clone(), *attempt),
+                    (_, Some(_)) => (made.addr.clone(), 1),
+                    (None, None) => continue,
+                };
+                if succeeded {
+                    branches.push(Folder { owner, attempt, base, goes_on_from: None });
+                }
+            }
+        }
+        let verify = match &git.verify {
+            Some(argv) => {
+                let expanded = plain(argv, scope)?;
+                check_argv(argv, &expanded)?;
+                Some(expanded)
+            }
+            None => None,
+        };
+        let (apply, on_conflict, answer) = (git.apply, git.on_conflict, step.answer.clone());
+        Ok(PreparedGitMerge { branches, apply, verify, on_conflict, answer })
     }
 
     fn start(&mut self, ix: StepIx, launch: Launch) {
@@ -134,6 +178,7 @@ impl Schedule {
         step.error = None;
         step.class = None;
         let (addr, attempt) = (launch.addr.clone(), Some(launch.attempt));
+        step.answer = None;
         let is_command = agent.is_none();
         self.record(Some(addr.clone()), attempt, Entry::Admitted { key: launch.key, agent });
         if is_command {
@@ -153,7 +198,7 @@ impl Schedule {
         if let StepRole::Window(items) = role
             && !names_items
         {
-            self.show_inputs(items, &mut text)?;
+            self.show_inputs(step, items, &mut text)?;
         }
         let system_append = match &agent.system_append {
             Some(template) => {
@@ -176,7 +221,7 @@ impl Schedule {
 
     /// What a merge by agents merges stands behind its prompt, each input between fences, unless the prompt itself says
     /// where `items` go. A window bounds it, so nothing is cut.
-    fn show_inputs(&self, items: &Data, prompt: &mut String) -> Result<(), EvalError> {
+    fn show_inputs(&self, step: &Step, items: &Data, prompt: &mut String) -> Result<(), EvalError> {
         let list = items.json().as_array().map(Vec::as_slice).unwrap_or_default();
         for (at, item) in list.iter().enumerate() {
             let show = if item.is_string() { &*SHOW_TEXT } else { &*SHOW_JSON };
@@ -185,7 +230,7 @@ impl Schedule {
             let style = Render::Prompt { nonce: &self.context.nonce };
             let shown = show.as_ref().map_or_else(
                 |_| Ok(item.to_string()),
-                |show| show.render(&self.scope(vec![binding], None), style),
+                |show| show.render(&self.scope(step.frame, vec![binding], None), style),
             )?;
             prompt.push_str(&format!("\n\nInput {} of {}:\n{shown}", at + 1, list.len()));
         }
@@ -194,12 +239,12 @@ impl Schedule {
 
     /// What the texts of a step see: its item, and for a merge by agents what is merged as `items`.
     pub(super) fn step_scope(&self, ix: StepIx) -> Scope {
-        let (mut bindings, index) = self.item_bindings(ix);
+        let (mut bindings, index) = self.step_bindings(ix);
         let step = &self.steps[ix.at()];
         if let StepRole::Window(items) = &step.role {
             bindings.push(Binding { name: ITEMS.into(), value: items.clone(), dynamic: true, file: None });
         }
-        self.scope(bindings, index)
+        self.scope(step.frame, bindings, index)
     }
 }
 
@@ -247,8 +292,10 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
         Work::Agent(agent) => agent_texts(agent, &mut texts),
         Work::Merge(merge) => {
             merge.from.iter().for_each(|from| push(from.content_digest(&scope)));
-            if let MergeStrategy::Agent { agent, .. } = &merge.strategy {
-                agent_texts(agent, &mut texts);
+            match &merge.strategy {
+                MergeStrategy::Agent { agent, .. } => agent_texts(agent, &mut texts),
+                MergeStrategy::Git(git) => texts.extend(git.verify.iter().flatten()),
+                MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {}
             }
         }
         Work::Command(command) => {
@@ -260,7 +307,11 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
             texts.extend(env.into_iter().map(|(_, value)| value).chain(&command.cwd).chain(&command.stdin));
         }
         Work::Set { value } => push(value.content_digest(&scope)),
-        Work::Group(_) | Work::Gate(_) => {}
+        Work::Gate(gate) => {
+            texts.push(&gate.message);
+            gate.show.iter().for_each(|show| push(show.content_digest(&scope)));
+        }
+        Work::Group(_) => {}
     }
     texts.iter().for_each(|text| push(text.content_digest(&scope)));
     if let Some(item) = &step.item {
@@ -271,10 +322,12 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
     }
     let mut needs: Vec<_> = node.needs.iter().collect();
     needs.sort_by_key(|need| schedule.plan.nodes[need.at()].id.as_str());
+    let views = &schedule.frame(step.frame).views;
     for need in needs {
         let id = schedule.plan.nodes[need.at()].id.as_str();
-        push(schedule.views.get(id).map_or_else(|| Digest::of("null"), |view| view.output.digest()));
+        push(views.get(id).map_or_else(|| Digest::of("null"), |view| view.output.digest()));
     }
+    step.context.into_iter().for_each(push);
     Ok(Digest::of_parts(parts))
 }
 

@@ -2,11 +2,11 @@
 
 use super::core::{Going, Schedule, lane_of};
 use super::event::{Command, Failure, Outcome, OutcomeEnd, RunEnd, StepIx};
+use super::frame::Place;
 use super::state::{Active, NodeFinal, NodePhase, PastSuccess, StepPhase};
-use crate::addr::StepAddr;
 use crate::expr::{Data, NodeView};
 use crate::journal::record::{EndState, Ended, Entry, OutputRef};
-use crate::plan::model::{EachFail, Node, NodeIx, OutputSpec, Retry};
+use crate::plan::model::{EachFail, Isolation, Node, NodeIx, OutputSpec, Retry};
 use crate::report::event::{StepState, WaitingFor};
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
@@ -32,7 +32,8 @@ impl Schedule {
         let node = &plan.nodes[step.node.at()];
         step.usage = step.usage.plus(&outcome.usage.unwrap_or(Usage::NOTHING));
         step.denials.extend(outcome.denials.iter().cloned());
-        self.gate.release(lane_of(node));
+        let level = self.frames[step.frame.at()].level;
+        self.gate.release(lane_of(node), level);
         match &outcome.end {
             OutcomeEnd::Succeeded { value, kept, file, effect } => {
                 self.record_effect(ix, *effect);
@@ -43,8 +44,15 @@ impl Schedule {
                 self.record_effect(ix, failure.effect);
                 self.failed(ix, node, &outcome, failure.clone());
             }
-            OutcomeEnd::Cancelled | OutcomeEnd::Asks(_) | OutcomeEnd::Interrupted(_) => {
-                self.attempt_cancelled(ix, &outcome)
+            OutcomeEnd::Cancelled => self.attempt_cancelled(ix, &outcome),
+            OutcomeEnd::Asks(question) => {
+                let ended =
+                    Ended { usage: outcome.usage, denials: outcome.denials.clone(), ..self.bare_end(ix) };
+                self.attempt_asks(ix, ended, question.as_ref().clone());
+            }
+            OutcomeEnd::Interrupted(reason) => {
+                self.interrupted(ix, &outcome, reason.clone());
+                self.pause_softly(reason.clone(), None);
             }
         }
     }
@@ -67,19 +75,39 @@ impl Schedule {
     ) {
         let ended = Ended {
             state: EndState::Succeeded,
-            key: self.steps[ix.at()].key,
             output: Some(kept),
-            error: None,
-            class: None,
-            retry: false,
             usage: outcome.usage,
             denials: outcome.denials.clone(),
+            ..self.bare_end(ix)
         };
         self.record_end(ix, ended);
         let step = &mut self.steps[ix.at()];
         step.output = Some(Data::shared(value));
         step.file = file;
+        step.made = Some((step.addr.clone(), step.attempt));
         self.close_step(ix, EndState::Succeeded);
+    }
+
+    /// An end of a step's attempt of which only the content is said.
+    fn bare_end(&self, ix: StepIx) -> Ended {
+        Ended { key: self.steps[ix.at()].key, ..plain_end(EndState::Failed, None, None) }
+    }
+
+    /// claw itself stopped the attempt: a later one goes on from what is whole.
+    fn interrupted(&mut self, ix: StepIx, outcome: &Outcome, reason: String) {
+        let ended = Ended {
+            state: EndState::Interrupted,
+            error: Some(reason.clone()),
+            usage: outcome.usage,
+            denials: outcome.denials.clone(),
+            ..self.bare_end(ix)
+        };
+        self.record_end(ix, ended);
+        let step = &mut self.steps[ix.at()];
+        step.error = Some(reason.clone());
+        step.phase = StepPhase::Backoff;
+        let (addr, attempt) = (step.addr.clone(), Some(step.attempt));
+        self.tell(addr, attempt, StepState::Ended { state: EndState::Interrupted, error: Some(reason) });
     }
 
     fn failed(&mut self, ix: StepIx, node: &Node, outcome: &Outcome, failure: Failure) {
@@ -89,19 +117,17 @@ impl Schedule {
             || (matches!(failure.class, FailureClass::RateLimit | FailureClass::Overloaded) && long_wait);
         let waits = breaker && !step.called_off;
         let again = waits
-            || (self.going == Going::On
-                && !step.called_off
+            || (self.may_go_on(ix)
                 && step.tries < node.retry.attempts
                 && node.retry.on.contains(&failure.class));
         let ended = Ended {
             state: if waits { EndState::Interrupted } else { EndState::Failed },
-            key: step.key,
-            output: None,
             error: Some(failure.message.clone()),
             class: Some(failure.class),
             retry: again,
             usage: outcome.usage,
             denials: outcome.denials.clone(),
+            ..self.bare_end(ix)
         };
         self.record_end(ix, ended);
         let step = &mut self.steps[ix.at()];
@@ -110,10 +136,7 @@ impl Schedule {
         if waits {
             step.phase = StepPhase::Backoff;
             let reason = format!("{}: {}", step.addr, failure.message);
-            if self.going == Going::On {
-                self.going = Going::Pausing { reason, until: failure.retry_at };
-                self.gate.drain();
-            }
+            self.pause_softly(reason, failure.retry_at);
         } else if again {
             self.wait_for_retry(ix, &node.retry, failure);
         } else {
@@ -143,26 +166,28 @@ impl Schedule {
     }
 
     fn attempt_cancelled(&mut self, ix: StepIx, outcome: &Outcome) {
+        if let (Going::Pausing { reason, .. }, false) = (&self.going, self.steps[ix.at()].called_off) {
+            let reason = format!("paused: {reason}");
+            return self.interrupted(ix, outcome, reason);
+        }
         let step = &mut self.steps[ix.at()];
         let why = if step.called_off { "no longer needed" } else { "cancelled" };
         step.error = Some(why.to_owned());
         step.class = Some(FailureClass::Cancelled);
         let ended = Ended {
             state: EndState::Cancelled,
-            key: step.key,
-            output: None,
             error: Some(why.to_owned()),
             class: Some(FailureClass::Cancelled),
-            retry: false,
             usage: outcome.usage,
             denials: outcome.denials.clone(),
+            ..self.bare_end(ix)
         };
         self.record_end(ix, ended);
         self.close_step(ix, EndState::Cancelled);
     }
 
     /// Writes the end of an attempt, then lets its manifest say so.
-    fn record_end(&mut self, ix: StepIx, ended: Ended) {
+    pub(super) fn record_end(&mut self, ix: StepIx, ended: Ended) {
         let step = &self.steps[ix.at()];
         let (addr, attempt) = (step.addr.clone(), step.attempt);
         let settled = Command::Settled {
@@ -178,11 +203,16 @@ impl Schedule {
 
     /// A set or a computed merge: done without a slot.
     pub(super) fn computed(&mut self, ix: StepIx, value: Value) {
-        let value = Arc::new(value);
+        self.known(ix, Arc::new(value));
+    }
+
+    /// A value that is there without an attempt. With the step's content, where that is known.
+    pub(super) fn known(&mut self, ix: StepIx, value: Arc<Value>) {
         let step = &mut self.steps[ix.at()];
         step.output = Some(Data::shared(Arc::clone(&value)));
-        let addr = step.addr.clone();
-        self.record(Some(addr), None, Entry::Ended(plain_end(EndState::Succeeded, Some(value), None)));
+        let (addr, key) = (step.addr.clone(), step.key);
+        let ended = Ended { key, ..plain_end(EndState::Succeeded, Some(value), None) };
+        self.record(Some(addr), None, Entry::Ended(ended));
         self.close_step(ix, EndState::Succeeded);
     }
 
@@ -193,6 +223,7 @@ impl Schedule {
         step.file = success.file;
         step.agent = success.agent;
         step.before = success.usage;
+        step.made = Some((success.addr, success.attempt));
         let (addr, key) = (step.addr.clone(), step.key);
         let ended = Ended { key, ..plain_end(EndState::Cached, Some(success.value), None) };
         self.record(Some(addr), None, Entry::Ended(ended));
@@ -236,21 +267,22 @@ impl Schedule {
             self.plan.limits.agents
         );
         self.fail_step(ix, FailureClass::Limit, reason.clone());
-        self.going = Going::Stopping { reason };
-        self.gate.drain();
+        self.stop_for(reason);
     }
 
     /// A step is final: its node hears of it.
-    fn close_step(&mut self, ix: StepIx, state: EndState) {
+    pub(super) fn close_step(&mut self, ix: StepIx, state: EndState) {
         let step = &mut self.steps[ix.at()];
         step.phase = StepPhase::Final(state);
-        let (node, addr, error) = (step.node, step.addr.clone(), step.error.clone());
+        let (addr, error) = (step.addr.clone(), step.error.clone());
         let attempt = (step.attempt > 0).then_some(step.attempt);
         self.tell(addr, attempt, StepState::Ended { state, error });
-        if self.window_ended(node, ix, state) {
+        self.let_locks_go(ix);
+        let place = self.place_of(ix);
+        if self.window_ended(place, ix, state) || self.iteration_ended(ix, state) {
             return;
         }
-        let NodePhase::Active(active) = &mut self.nodes[node.at()].phase else { return };
+        let NodePhase::Active(active) = &mut self.node_mut(place).phase else { return };
         active.open = active.open.saturating_sub(1);
         match state {
             EndState::Succeeded => active.succeeded += 1,
@@ -262,85 +294,96 @@ impl Schedule {
                 active.failed += 1;
             }
         }
-        self.touched.push_back(node);
+        self.touched.push_back(place);
     }
 
     /// After a step of the node became final: the next ones, or the node itself.
-    pub(super) fn step_closed(&mut self, node: NodeIx) {
-        self.call_off(node);
-        if self.going == Going::On {
-            self.let_go(node);
+    pub(super) fn step_closed(&mut self, place: Place) {
+        if self.frame(place.frame).nodes.is_empty() {
+            return;
         }
-        self.settle_node(node);
+        self.call_off(place);
+        if self.may_start(place) {
+            self.let_go(place);
+        }
+        self.settle_node(place);
     }
 
     /// `fail = "fast"`: the rest is cancelled as soon as `min_success` cannot be reached.
-    fn call_off(&mut self, ix: NodeIx) {
+    fn call_off(&mut self, place: Place) {
         let plan = Arc::clone(&self.plan);
-        let Some(each) = plan.nodes[ix.at()].each.as_ref().filter(|each| each.fail == EachFail::Fast) else {
-            return;
-        };
-        let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase else { return };
+        let each = plan.nodes[place.node.at()].each.as_ref();
+        let Some(each) = each.filter(|each| each.fail == EachFail::Fast) else { return };
+        let NodePhase::Active(active) = &mut self.node_mut(place).phase else { return };
         let needed = each.min_success.unwrap_or(active.steps.len());
         if active.called_off || active.failed + needed <= active.steps.len() {
             return;
         }
         active.called_off = true;
-        active.held.clear();
         for step in active.steps.clone() {
-            let state = &mut self.steps[step.at()];
-            state.called_off = true;
-            match state.phase {
-                StepPhase::Running => self.orders.push(Command::Stop(step)),
-                StepPhase::Held | StepPhase::Queued | StepPhase::Backoff => self.drop_step(step),
-                StepPhase::Final(_) => {}
-            }
+            self.call_off_step(step);
+        }
+    }
+
+    /// A step is no longer needed, whatever it does at the moment.
+    pub(super) fn call_off_step(&mut self, ix: StepIx) {
+        let step = &mut self.steps[ix.at()];
+        if step.called_off {
+            return;
+        }
+        step.called_off = true;
+        match step.phase {
+            StepPhase::Running => self.orders.push(Command::Stop(ix)),
+            StepPhase::Held
+            | StepPhase::Queued
+            | StepPhase::Backoff
+            | StepPhase::Locking
+            | StepPhase::Asking => self.drop_step(ix),
+            StepPhase::Open => self.call_off_inside(ix),
+            StepPhase::Final(_) => {}
         }
     }
 
     /// A step that never started will not.
     fn drop_step(&mut self, ix: StepIx) {
+        self.asking.retain(|asking| *asking != ix);
+        self.doubts.retain(|doubt| *doubt != ix);
+        let place = self.place_of(ix);
         let step = &mut self.steps[ix.at()];
-        let was_open = step.phase != StepPhase::Held;
-        step.phase = StepPhase::Final(EndState::Cancelled);
-        step.error = Some("no longer needed".to_owned());
-        let (node, addr) = (step.node, step.addr.clone());
-        let why = Some("no longer needed".to_owned());
-        self.record(Some(addr.clone()), None, Entry::Ended(plain_end(EndState::Cancelled, None, why)));
-        if let NodePhase::Active(active) = &mut self.nodes[node.at()].phase {
-            active.failed += 1;
-            active.open = active.open.saturating_sub(usize::from(was_open));
+        let was_held = step.phase == StepPhase::Held;
+        let why = "no longer needed".to_owned();
+        step.error = Some(why.clone());
+        let addr = step.addr.clone();
+        self.record(Some(addr), None, Entry::Ended(plain_end(EndState::Cancelled, None, Some(why))));
+        if let (true, NodePhase::Active(active)) = (was_held, &mut self.node_mut(place).phase) {
+            // Nobody has counted it as open.
+            active.held.retain(|held| *held != ix);
+            active.open += 1;
         }
-        let error = Some("no longer needed".to_owned());
-        self.tell(addr, None, StepState::Ended { state: EndState::Cancelled, error });
+        self.close_step(ix, EndState::Cancelled);
     }
 
     /// All steps final: so is the node.
-    pub(super) fn settle_node(&mut self, ix: NodeIx) {
+    pub(super) fn settle_node(&mut self, place: Place) {
         let plan = Arc::clone(&self.plan);
-        let node = &plan.nodes[ix.at()];
-        let NodePhase::Active(active) = &self.nodes[ix.at()].phase else { return };
+        let node = &plan.nodes[place.node.at()];
+        let NodePhase::Active(active) = &self.node(place).phase else { return };
         if active.succeeded + active.failed < active.steps.len() {
             return;
         }
         let done = match &node.each {
-            None => self.single_end(ix, active),
+            None => self.single_end(place.node, active),
             Some(each) => {
                 let needed = each.min_success.unwrap_or(active.steps.len());
-                self.each_end(ix, active, needed)
+                self.each_end(place.node, active, needed)
             }
         };
-        self.close_node(ix, done, false);
+        self.close_node(place, done, false);
     }
 
     fn single_end(&self, ix: NodeIx, active: &Active) -> NodeFinal {
         let step = active.steps.first().map(|step| &self.steps[step.at()]);
-        let state = match step.map(|step| &step.phase) {
-            Some(StepPhase::Final(state)) => *state,
-            Some(StepPhase::Held | StepPhase::Queued | StepPhase::Running | StepPhase::Backoff) | None => {
-                EndState::Cancelled
-            }
-        };
+        let state = step.and_then(|step| step.phase.ended()).unwrap_or(EndState::Cancelled);
         NodeFinal {
             state,
             cause: Some(ix),
@@ -384,34 +427,43 @@ impl Schedule {
     }
 
     /// A node is final: those that wait for it hear of it.
-    pub(super) fn close_node(&mut self, ix: NodeIx, done: NodeFinal, on_record: bool) {
+    pub(super) fn close_node(&mut self, place: Place, done: NodeFinal, on_record: bool) {
         let plan = Arc::clone(&self.plan);
-        let node = &plan.nodes[ix.at()];
+        let node = &plan.nodes[place.node.at()];
         if on_record {
-            let addr = StepAddr::node(node.id.clone());
+            let addr = self.addr_of(place);
             let ended = Ended { class: done.class, ..plain_end(done.state, None, done.error.clone()) };
             self.record(Some(addr.clone()), None, Entry::Ended(ended));
             self.tell(addr, None, StepState::Ended { state: done.state, error: done.error.clone() });
         }
-        let view = self.view(ix, node, &done);
-        Arc::make_mut(&mut self.views).insert(node.id.as_str().to_owned(), Arc::new(view));
-        self.nodes[ix.at()].phase = NodePhase::Final(done);
-        self.open -= 1;
-        self.orders.push(Command::NodeClosed);
+        let view = self.view(place, node, &done);
+        let frame = &mut self.frames[place.frame.at()];
+        Arc::make_mut(&mut frame.views).insert(node.id.as_str().to_owned(), Arc::new(view));
+        frame.node_mut(place.node).phase = NodePhase::Final(done);
+        frame.open -= 1;
+        let (is_over, is_root) = (frame.open == 0, frame.owner.is_none());
+        if is_root {
+            self.orders.push(Command::NodeClosed);
+        } else if is_over {
+            self.closed.push_back(place.frame);
+        }
         for dependent in &node.dependents {
-            let waiting = &mut self.nodes[dependent.at()];
-            waiting.open_needs = waiting.open_needs.saturating_sub(1);
-            if waiting.open_needs == 0 {
-                self.due.push_back(*dependent);
-            }
+            self.need_met(Place { node: *dependent, ..place });
         }
     }
 
-    fn view(&mut self, ix: NodeIx, node: &Node, done: &NodeFinal) -> NodeView {
-        let steps: Vec<StepIx> = match &mut self.nodes[ix.at()].phase {
-            NodePhase::Active(active) => std::mem::take(&mut active.steps),
+    fn view(&mut self, place: Place, node: &Node, done: &NodeFinal) -> NodeView {
+        let steps: Vec<StepIx> = match &mut self.node_mut(place).phase {
+            NodePhase::Active(active) if node.isolation == Isolation::None => {
+                std::mem::take(&mut active.steps)
+            }
+            // A merge of branches asks for them.
+            NodePhase::Active(active) => active.steps.clone(),
             NodePhase::Waiting | NodePhase::Reading | NodePhase::Final(_) => Vec::new(),
         };
+        if node.isolation != Isolation::None {
+            self.branches.insert(place, steps.clone());
+        }
         let attempts = steps.iter().map(|step| self.steps[step.at()].attempt).sum();
         let usage = steps.iter().map(|step| &self.steps[step.at()]);
         let usage = usage.fold(Usage::NOTHING, |sum, step| sum.plus(&step.usage).plus(&step.before));
@@ -422,36 +474,42 @@ impl Schedule {
                 let file = step.and_then(|step| step.file.clone());
                 (output.unwrap_or_else(|| Data::new(Value::Null)), None, file)
             }
-            Some(_) => self.each_output(node, &steps),
+            Some(_) => self.each_output(place, &steps),
         };
         NodeView {
             output,
             outputs,
             status: said(done.state).into(),
             error: done.error.clone(),
-            usage: json!({ "input": usage.input, "output": usage.output, "cache_read": usage.cache_read,
-                           "cache_write": usage.cache_write, "usd": usage.usd }),
+            usage: usage_json(&usage),
             attempts,
             file,
-            schema: match &node.output {
-                OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
-                OutputSpec::Text | OutputSpec::Json => None,
-            },
+            schema: schema_of(node),
         }
     }
 
-    fn each_output(&mut self, node: &Node, steps: &[StepIx]) -> (Data, Option<Data>, Option<PathBuf>) {
+    /// One iteration of a node as its loop sees it.
+    pub(super) fn step_view(&self, node: &Node, ix: StepIx, state: EndState) -> NodeView {
+        let step = &self.steps[ix.at()];
+        NodeView {
+            output: step.output.clone().unwrap_or_else(|| Data::new(Value::Null)),
+            outputs: None,
+            status: said(state).into(),
+            error: step.error.clone(),
+            usage: usage_json(&step.usage.plus(&step.before)),
+            attempts: step.attempt,
+            file: step.file.clone(),
+            schema: schema_of(node),
+        }
+    }
+
+    fn each_output(&mut self, place: Place, steps: &[StepIx]) -> (Data, Option<Data>, Option<PathBuf>) {
         let mut list = Vec::with_capacity(steps.len());
         let mut outputs = Vec::with_capacity(steps.len());
         for step in steps {
             let step = &mut self.steps[step.at()];
             let key = step.item.as_ref().map_or("", |item| item.shown.as_ref());
-            let state = match step.phase {
-                StepPhase::Final(state) => state,
-                StepPhase::Held | StepPhase::Queued | StepPhase::Running | StepPhase::Backoff => {
-                    EndState::Cancelled
-                }
-            };
+            let state = step.phase.ended().unwrap_or(EndState::Cancelled);
             // From here on the list holds it.
             let output = step.output.take().map(|data| data.json().as_ref().clone());
             list.push(json!({ "key": key, "status": said(state), "output": output, "error": step.error }));
@@ -460,7 +518,7 @@ impl Schedule {
         let list = Arc::new(Value::Array(list));
         let text = list.to_string();
         let file = (text.len() > INLINE).then(|| {
-            let path = format!("outputs/{}.json", node.id);
+            let path = format!("outputs/{}.json", self.addr_of(place).to_string().replace('/', "--"));
             self.orders.push(Command::WriteOutput { path: path.clone(), value: Arc::clone(&list) });
             self.context.run.dir.join(path)
         });
@@ -496,7 +554,19 @@ fn said(state: EndState) -> &'static str {
     }
 }
 
-fn plain_end(state: EndState, output: Option<Arc<Value>>, error: Option<String>) -> Ended {
+fn usage_json(usage: &Usage) -> Value {
+    json!({ "input": usage.input, "output": usage.output, "cache_read": usage.cache_read,
+            "cache_write": usage.cache_write, "usd": usage.usd })
+}
+
+fn schema_of(node: &Node) -> Option<Arc<Value>> {
+    match &node.output {
+        OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
+        OutputSpec::Text | OutputSpec::Json => None,
+    }
+}
+
+pub(super) fn plain_end(state: EndState, output: Option<Arc<Value>>, error: Option<String>) -> Ended {
     Ended {
         state,
         key: None,

@@ -1,10 +1,12 @@
 //! What the core remembers of nodes, steps and earlier takes.
 
 use super::event::StepIx;
+use super::frame::FrameIx;
+use super::owner::Owner;
 use crate::addr::{ItemKey, StepAddr};
 use crate::expr::Data;
 use crate::journal::history::Difference;
-use crate::journal::record::EndState;
+use crate::journal::record::{Answer, EndState, Question};
 use crate::plan::model::NodeIx;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::digest::Digest;
@@ -29,10 +31,33 @@ pub trait Past: Send {
     /// What differs from a success of this step of other content; `None` where there was none. `own` is the static part of
     /// the node's key today.
     fn differs(&self, addr: &StepAddr, key: &Digest, own: &Digest) -> Option<Difference>;
+    /// What was last asked here and answered, where no attempt followed.
+    fn answer(&self, addr: &StepAddr) -> Option<(Question, Answer)>;
+    /// What persons said to the agents of this step, in order.
+    fn said(&self, addr: &StepAddr) -> Vec<String>;
+    /// What the caller of this take wants of a step.
+    fn wanted(&self, _addr: &StepAddr) -> Wanted {
+        Wanted::Run
+    }
+    /// The last success of this step, whatever its content was.
+    fn kept(&mut self, _addr: &StepAddr) -> Option<PastSuccess> {
+        None
+    }
     /// Agents started in all takes, retries counted.
     fn agents(&self) -> usize;
     /// Whether there is nothing.
     fn is_empty(&self) -> bool;
+}
+
+/// What the caller of a take wants of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// As its content key says.
+    Run,
+    /// Its earlier success stands, whatever changed.
+    Keep,
+    /// It is left alone.
+    Leave,
 }
 
 /// An attempt that can be gone on from.
@@ -55,6 +80,8 @@ pub struct PastSuccess {
     pub agent: Option<AgentId>,
     /// The attempt that succeeded.
     pub attempt: u32,
+    /// The address where it was made: names its folder and its branch.
+    pub addr: StepAddr,
     /// Spent on it in all earlier takes.
     pub usage: Usage,
 }
@@ -78,6 +105,12 @@ impl Past for NoPast {
     }
     fn differs(&self, _: &StepAddr, _: &Digest, _: &Digest) -> Option<Difference> {
         None
+    }
+    fn answer(&self, _: &StepAddr) -> Option<(Question, Answer)> {
+        None
+    }
+    fn said(&self, _: &StepAddr) -> Vec<String> {
+        Vec::new()
     }
     fn agents(&self) -> usize {
         0
@@ -148,10 +181,32 @@ pub(super) enum StepPhase {
     Queued,
     /// An attempt runs.
     Running,
-    /// Waits for its next attempt.
+    /// Waits for its next attempt, or for a later take.
     Backoff,
+    /// Waits for a lock.
+    Locking,
+    /// Waits for a person's answer.
+    Asking,
+    /// Its iterations run: a group or a loop.
+    Open,
     /// Final.
     Final(EndState),
+}
+
+impl StepPhase {
+    /// How it ended, where it did.
+    pub fn ended(&self) -> Option<EndState> {
+        match self {
+            Self::Final(state) => Some(*state),
+            Self::Held
+            | Self::Queued
+            | Self::Running
+            | Self::Backoff
+            | Self::Locking
+            | Self::Asking
+            | Self::Open => None,
+        }
+    }
 }
 
 /// An item of a node.
@@ -180,6 +235,7 @@ pub(super) enum StepRole {
 /// A step of the run.
 #[derive(Debug)]
 pub(super) struct Step {
+    pub frame: FrameIx,
     pub node: NodeIx,
     pub addr: StepAddr,
     pub item: Option<Item>,
@@ -206,4 +262,20 @@ pub(super) struct Step {
     pub fault: Option<String>,
     /// Its items' siblings no longer need it.
     pub called_off: bool,
+    /// The loop of which it is one iteration.
+    pub iteration_of: Option<StepIx>,
+    /// Where it owns iterations.
+    pub owner: Option<Box<Owner>>,
+    /// What its content rests on beside its texts and its needs.
+    pub context: Option<Digest>,
+    /// What it asks.
+    pub question: Option<Box<Question>>,
+    /// What was answered last.
+    pub answer: Option<Answer>,
+    /// Where its success was made: names folder and branch.
+    pub made: Option<(StepAddr, u32)>,
+    /// It holds the locks of its node.
+    pub locked: bool,
+    /// What persons said to its agents in this take, and how often in earlier ones.
+    pub said: Vec<String>,
 }

@@ -2,11 +2,12 @@
 
 use super::core::{Going, Schedule};
 use super::event::RunEnd;
-use super::state::{NodePhase, StepPhase};
+use super::frame::FrameIx;
+use super::state::{NodePhase, NodeRun};
 use crate::addr::{NodeId, StepAddr};
-use crate::expr::{EvalError, Scope};
+use crate::expr::EvalError;
 use crate::journal::record::{EndState, RunStatus};
-use crate::plan::model::{Node, OnError, Plan};
+use crate::plan::model::{Node, NodeIx, OnError};
 use crate::report;
 use crate::report::status::{NodeEnd, RunFacts};
 use claw_agents::outcome::{Denial, FailureClass};
@@ -93,7 +94,7 @@ impl Schedule {
     }
 
     fn node_ends(&self) -> Vec<NodeEnd> {
-        let ends = self.plan.nodes.iter().zip(&self.nodes).map(|(node, run)| NodeEnd {
+        let ends = self.top().map(|(node, run)| NodeEnd {
             state: match &run.phase {
                 NodePhase::Final(done) => Some(done.state),
                 NodePhase::Waiting | NodePhase::Reading | NodePhase::Active(_) => None,
@@ -105,20 +106,38 @@ impl Schedule {
     }
 
     fn result(&self) -> Result<Value, EvalError> {
-        let scope = self.scope(Vec::new(), None);
+        let scope = self.scope(FrameIx::ROOT, Vec::new(), None);
         match &self.plan.result {
             Some(result) => result.eval(&scope),
-            None => Ok(terminal_outputs(&self.plan, &scope)),
+            None => {
+                let output = |node: &Node| {
+                    scope.data().nodes.get(node.id.as_str()).map_or(Value::Null, |view| {
+                        view.outputs.as_ref().unwrap_or(&view.output).json().as_ref().clone()
+                    })
+                };
+                Ok(of_terminal_nodes(self.top().map(|(node, _)| node), output))
+            }
         }
+    }
+
+    /// The nodes of the file itself.
+    fn top(&self) -> impl Iterator<Item = (&Node, &NodeRun)> {
+        let root = self.frame(FrameIx::ROOT);
+        root.body.nodes().map(|ix| &self.plan.nodes[ix.at()]).zip(&root.nodes)
+    }
+
+    /// The node of the file itself in which a node stands.
+    fn top_of(&self, mut node: NodeIx) -> NodeIx {
+        while let Some(parent) = self.plan.nodes[node.at()].parent {
+            node = parent;
+        }
+        node
     }
 
     /// All nodes with their steps.
     pub fn report(&self) -> Vec<NodeStanding> {
         let mut reports: Vec<NodeStanding> = self
-            .plan
-            .nodes
-            .iter()
-            .zip(&self.nodes)
+            .top()
             .map(|(node, run)| {
                 let (state, error) = match &run.phase {
                     NodePhase::Final(done) => (Some(done.state), done.error.clone()),
@@ -128,11 +147,8 @@ impl Schedule {
             })
             .collect();
         for step in &self.steps {
-            let state = match step.phase {
-                StepPhase::Final(state) => Some(state),
-                StepPhase::Held | StepPhase::Queued | StepPhase::Running | StepPhase::Backoff => None,
-            };
-            reports[step.node.at()].steps.push(StepStanding {
+            let state = step.phase.ended();
+            reports[self.top_of(step.node).at()].steps.push(StepStanding {
                 addr: step.addr.clone(),
                 state,
                 attempts: step.attempt,
@@ -149,14 +165,11 @@ impl Schedule {
 }
 
 /// One terminal node: its output. Several: an object of theirs.
-fn terminal_outputs(plan: &Plan, scope: &Scope) -> Value {
-    let output =
-        |node: &Node| {
-            scope.data().nodes.get(node.id.as_str()).map_or(Value::Null, |view| {
-                view.outputs.as_ref().unwrap_or(&view.output).json().as_ref().clone()
-            })
-        };
-    let mut terminal = plan.nodes.iter().filter(|node| node.dependents.is_empty());
+pub(super) fn of_terminal_nodes<'a>(
+    nodes: impl Iterator<Item = &'a Node>,
+    output: impl Fn(&Node) -> Value,
+) -> Value {
+    let mut terminal = nodes.filter(|node| node.dependents.is_empty());
     match (terminal.next(), terminal.next()) {
         (Some(only), None) => output(only),
         (first, second) => Value::Object(

@@ -4,7 +4,7 @@ use super::*;
 use crate::addr::StepAddr;
 use crate::expr::{Expr, RunView, Template};
 use crate::journal::history::Difference;
-use crate::journal::record::{EndState, Entry, OutputRef, RunStatus};
+use crate::journal::record::{Answer, AnsweredBy, EndState, Entry, OutputRef, Question, RunStatus};
 use crate::plan::model::*;
 use claw_agents::definition::{AgentDefinition, ToolSet};
 use claw_agents::outcome::FailureClass;
@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+
+mod groups;
+mod stops;
 
 fn definition() -> Arc<AgentDefinition> {
     Arc::new(AgentDefinition {
@@ -157,6 +160,7 @@ fn context() -> ScheduleContext {
         run: Arc::new(RunView { id: "R".into(), dir: "/runs/R".into(), base_commit: None }),
         nonce: "N".into(),
         seed: 7,
+        can_ask: false,
     }
 }
 
@@ -169,6 +173,11 @@ struct Play {
     wakes: Vec<(StepIx, u32, Duration)>,
     stopped: Vec<StepIx>,
     records: Vec<(Option<String>, Entry)>,
+    launches: Vec<Launch>,
+    locks: Vec<(StepIx, Vec<String>)>,
+    closed: Vec<Folder>,
+    timers: Vec<StepIx>,
+    refused: Vec<String>,
     end: Option<RunEnd>,
 }
 
@@ -178,14 +187,23 @@ impl Play {
     }
 
     fn with_past(nodes: Vec<Node>, concurrency: usize, past: Box<dyn Past>) -> Self {
+        Self::of(plan_of(nodes, concurrency), context(), past)
+    }
+
+    fn of(plan: Arc<Plan>, context: ScheduleContext, past: Box<dyn Past>) -> Self {
         let mut play = Self {
-            schedule: Schedule::new(plan_of(nodes, concurrency), context(), past),
+            schedule: Schedule::new(plan, context, past),
             running: BTreeMap::new(),
             most_running: 0,
             started: Vec::new(),
             wakes: Vec::new(),
             stopped: Vec::new(),
             records: Vec::new(),
+            launches: Vec::new(),
+            locks: Vec::new(),
+            closed: Vec::new(),
+            timers: Vec::new(),
+            refused: Vec::new(),
             end: None,
         };
         play.hear(Event::Begin);
@@ -199,6 +217,7 @@ impl Play {
                     self.started.push(launch.addr.to_string());
                     self.running.insert(launch.addr.to_string(), (launch.step, launch.attempt));
                     self.most_running = self.most_running.max(self.running.len());
+                    self.launches.push(*launch);
                 }
                 Command::WakeAfter { step, attempt, delay } => self.wakes.push((step, attempt, delay)),
                 Command::Stop(step) => self.stopped.push(step),
@@ -206,12 +225,14 @@ impl Play {
                     self.records.push((step.map(|s: StepAddr| s.to_string()), *entry));
                 }
                 Command::End(end) => self.end = Some(end),
+                Command::Lock { step, names } => self.locks.push((step, names)),
+                Command::CloseFolder(folder) => self.closed.push(folder),
+                Command::ExpireGate { step, .. } | Command::ExpireGroup { step, .. } => {
+                    self.timers.push(step)
+                }
+                Command::Refuse { reason } => self.refused.push(reason),
                 Command::ReadItems { .. }
-                | Command::ExpireGate { .. }
-                | Command::ExpireGroup { .. }
-                | Command::Lock { .. }
                 | Command::Unlock { .. }
-                | Command::CloseFolder(_)
                 | Command::Steer { .. }
                 | Command::Settled { .. }
                 | Command::WriteOutput { .. }
@@ -219,6 +240,10 @@ impl Play {
                 | Command::Tell { .. } => {}
             }
         }
+    }
+
+    fn give(&mut self, addr: &str, value: Value) {
+        self.finish(addr, succeeded(Arc::new(value), None));
     }
 
     fn finish(&mut self, addr: &str, end: OutcomeEnd) {
@@ -497,6 +522,7 @@ fn ten_thousand_computed_items_and_a_chain_of_as_many_need_no_stack() {
 struct Memory {
     successes: HashMap<(String, Digest), Value>,
     doubt: Vec<String>,
+    answers: HashMap<String, (Question, Answer)>,
 }
 
 impl Past for Memory {
@@ -507,6 +533,7 @@ impl Past for Memory {
             file: None,
             agent: None,
             attempt: 1,
+            addr: addr.clone(),
             usage: Usage::NOTHING,
         })
     }
@@ -521,6 +548,12 @@ impl Past for Memory {
     }
     fn differs(&self, _: &StepAddr, _: &Digest, _: &Digest) -> Option<Difference> {
         None
+    }
+    fn answer(&self, addr: &StepAddr) -> Option<(Question, Answer)> {
+        self.answers.get(&addr.to_string()).cloned()
+    }
+    fn said(&self, _: &StepAddr) -> Vec<String> {
+        Vec::new()
     }
     fn agents(&self) -> usize {
         0

@@ -2,6 +2,7 @@
 
 use super::core::Schedule;
 use super::event::StepIx;
+use super::frame::Place;
 use super::state::{NodePhase, StepRole};
 use crate::addr::AddrPart;
 use crate::expr::Data;
@@ -28,17 +29,17 @@ pub(super) struct Tree {
 impl Schedule {
     /// A merge whose inputs are final.
     pub(super) fn begin_merge(&mut self, step: StepIx, work: &MergeWork) {
-        let (bindings, index) = self.item_bindings(step);
-        let scope = self.scope(bindings, index);
+        let scope = self.step_scope(step);
         match &work.strategy {
             MergeStrategy::Agent { window, .. } => match merge::inputs(work, &scope) {
                 Ok(inputs) => self.begin_level(step, inputs, *window, 0),
                 Err(error) => self.fail_step(step, FailureClass::Expr, format!("from: {error}")),
             },
-            MergeStrategy::List
-            | MergeStrategy::Concat
-            | MergeStrategy::Dedupe { .. }
-            | MergeStrategy::Git(_) => {
+            MergeStrategy::Git(_) => {
+                let plan = Arc::clone(&self.plan);
+                self.begin_outside(step, &plan.nodes[self.steps[step.at()].node.at()]);
+            }
+            MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
                 match merge::compute(work, &scope) {
                     // Writing a file is an effect: it goes through the gate and the journal like a command.
                     Ok(value) if work.write.is_some() => {
@@ -57,7 +58,8 @@ impl Schedule {
     /// One level: a single window is the root's own work, several are children of it.
     fn begin_level(&mut self, root: StepIx, inputs: Vec<Value>, window: usize, made: u32) {
         let plan = Arc::clone(&self.plan);
-        let ix = self.steps[root.at()].node;
+        let place = self.place_of(root);
+        let ix = place.node;
         let sizes: Vec<usize> = inputs.iter().map(merge::size_of).collect();
         let windows = merge::windows(&sizes, window);
         if windows.len() <= 1 {
@@ -72,10 +74,12 @@ impl Schedule {
             let addr = self.steps[root.at()].addr.below(AddrPart::Child(tree.made));
             let item = self.steps[root.at()].item.clone();
             let role = StepRole::Window(Data::new(Value::Array(items)));
-            tree.level.push(self.add_step(ix, addr, item, role));
+            let step = self.add_step(place, addr, item, role);
+            self.steps[step.at()].context = self.steps[root.at()].context;
+            tree.level.push(step);
         }
         let level = tree.level.clone();
-        if let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase {
+        if let NodePhase::Active(active) = &mut self.node_mut(place).phase {
             active.trees.push(tree);
         }
         for step in level {
@@ -84,8 +88,8 @@ impl Schedule {
     }
 
     /// A window of a tree is final. True: it was one.
-    pub(super) fn window_ended(&mut self, ix: NodeIx, step: StepIx, state: EndState) -> bool {
-        let NodePhase::Active(active) = &mut self.nodes[ix.at()].phase else { return false };
+    pub(super) fn window_ended(&mut self, place: Place, step: StepIx, state: EndState) -> bool {
+        let NodePhase::Active(active) = &mut self.node_mut(place).phase else { return false };
         let Some(at) = active.trees.iter().position(|tree| tree.level.contains(&step)) else { return false };
         active.trees[at].open -= 1;
         if active.trees[at].open > 0 {
@@ -96,7 +100,7 @@ impl Schedule {
             .iter()
             .map(|step| self.steps[step.at()].output.as_ref().map(|data| data.json().as_ref().clone()))
             .collect();
-        match (outputs, self.window_of(ix)) {
+        match (outputs, self.window_of(place.node)) {
             (Some(outputs), Some(window)) => self.begin_level(root, outputs, window, made),
             (None, _) | (_, None) => {
                 if state == EndState::Cancelled {

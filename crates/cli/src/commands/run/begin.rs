@@ -122,6 +122,7 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
         accept_damage: flags.accept_damage,
         permission,
         model: flags.model.clone(),
+        can_ask: false,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }
