@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod groups;
+mod seeds;
 mod stops;
 
 fn definition() -> Arc<AgentDefinition> {
