@@ -432,6 +432,7 @@ impl Schedule {
             usage: json!({ "input": usage.input, "output": usage.output, "cache_read": usage.cache_read,
                            "cache_write": usage.cache_write, "usd": usage.usd }),
             attempts,
+            iterations: 1,
             file,
             schema: match &node.output {
                 OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
