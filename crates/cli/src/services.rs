@@ -226,6 +226,11 @@ impl Surroundings for Setup {
         std::fs::read_to_string(self.path(path))
     }
 
+    fn price_known(&self, model: Option<&str>) -> bool {
+        let model = model.map_or_else(|| self.config.default_model(), str::to_owned);
+        self.config.route(&model).is_ok_and(|route| route.profile.info(&route.model).price.is_some())
+    }
+
     fn default_commands(&self) -> usize {
         2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
     }

@@ -35,6 +35,10 @@ impl Surroundings for One {
     fn read_text(&self, _: &Path) -> io::Result<String> {
         Err(io::Error::from(io::ErrorKind::NotFound))
     }
+    fn price_known(&self, _: Option<&str>) -> bool {
+        true
+    }
+
     fn default_commands(&self) -> usize {
         4
     }
@@ -94,6 +98,7 @@ fn a_prompt_for_one_item(bencher: Bencher) {
         status: "succeeded".into(),
         error: None,
         usage: json!({}),
+        iterations: 1,
         attempts: 1,
         file: None,
         schema: None,

@@ -88,13 +88,16 @@ pub struct NodeView {
     pub usage: Json,
     /// Attempts made.
     pub attempts: u32,
+    /// Iterations of its `loop`, else 1.
+    pub iterations: u32,
     /// The file that holds the whole output.
     pub file: Option<PathBuf>,
     /// Schema of its output, of one item under `each`: values of an `enum` are not fenced.
     pub schema: Option<Arc<Json>>,
 }
 
-/// A name that is bound for one evaluation: the item, `item` and `items` of a merge.
+/// A name that is bound for one evaluation: the item, `item` and `items` of a merge, and `loop`, whose value is an
+/// object of `index` and the carried values.
 #[derive(Clone, Debug)]
 pub struct Binding {
     /// As in expressions.
@@ -238,8 +241,7 @@ impl ScopeData {
                 Some("base_commit") => digest_of(&Json::from(self.run.base_commit.clone())),
                 Some(_) | None => null(),
             },
-            Root::Loop => null(),
-            Root::Other => self.value_digest(reference),
+            Root::Loop | Root::Other => self.value_digest(reference),
         }
     }
 
@@ -273,7 +275,7 @@ impl NodeView {
             Some("error") => Json::from(self.error.clone()),
             Some("usage") => self.usage.clone(),
             Some("attempts") => Json::from(self.attempts),
-            Some("iterations") => Json::from(1),
+            Some("iterations") => Json::from(self.iterations),
             Some(_) | None => Json::Null,
         }
     }

@@ -250,8 +250,8 @@ fn print_in_prompt(
 
 fn expression_producer(reference: &Reference) -> String {
     match reference.root() {
-        Root::Inputs => reference.path.iter().take(2).cloned().collect::<Vec<_>>().join("."),
+        Root::Inputs | Root::Loop => reference.path.iter().take(2).cloned().collect::<Vec<_>>().join("."),
         Root::Nodes => reference.path.get(1).cloned().unwrap_or_default(),
-        Root::Run | Root::Loop | Root::Other => reference.name().to_owned(),
+        Root::Run | Root::Other => reference.name().to_owned(),
     }
 }

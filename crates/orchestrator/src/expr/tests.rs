@@ -12,6 +12,7 @@ fn view(output: Json) -> NodeView {
         status: "succeeded".into(),
         error: None,
         usage: json!({ "input": 3 }),
+        iterations: 1,
         attempts: 2,
         file: Some("/runs/a/output.md".into()),
         schema: None,

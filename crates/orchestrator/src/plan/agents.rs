@@ -1,7 +1,7 @@
 //! Agents, tools and models: found, or unknown with a near name. The last stage.
 
 use super::build::{Build, Spot};
-use crate::workflow::file::{Section, Val, WorkflowFile};
+use crate::workflow::file::{Section, Val};
 use crate::workflow::problem::Code;
 use claw_agents::definition::{AgentDefinition, ToolSet};
 use claw_agents::permission::{Permission, Reach};
@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 impl<'a> Build<'a> {
     /// `[agents.<id>]`.
-    pub(super) fn own_agents(&mut self, file: &'a WorkflowFile) {
+    pub(super) fn own_agents(&mut self) {
+        let file = &self.forest.files[self.file].written;
         for (name, span, value) in file.top.map("agents") {
             let Some(keys) = value.section() else { continue };
             let spot =
-                Spot { source: self.source, span: span.clone(), node: "", key: "agents", exact: false };
+                Spot { source: self.source, span: span.clone(), node: None, key: "agents", exact: false };
             let prompt = self.agent_prompt(&spot, name, keys);
             let tools = keys.get("tools").map(|_| self.tools(&spot, keys, "tools"));
             let permission = self.permission(&spot, keys);
@@ -38,7 +39,7 @@ impl<'a> Build<'a> {
                 definition.tools = at_most(&definition.tools, &hidden.tools);
                 definition.deny_tools.extend(hidden.deny_tools.iter().cloned());
             }
-            if self.own_agents.insert(name.to_lowercase(), Arc::new(definition)).is_some() {
+            if self.own_agents[self.file].insert(name.to_lowercase(), Arc::new(definition)).is_some() {
                 let message = format!("there are two agents `{name}`; case does not tell them apart");
                 self.problems.push(spot.problem(Code::E106, message));
             }
@@ -67,14 +68,14 @@ impl<'a> Build<'a> {
     /// An agent by name: of the file, then of the surroundings.
     pub(super) fn agent(&mut self, spot: &Spot<'_>, name: &str) -> Option<Arc<AgentDefinition>> {
         let lower = name.to_lowercase();
-        if let Some(own) = self.own_agents.get(&lower) {
+        if let Some(own) = self.own_agents[self.file].get(&lower) {
             return Some(Arc::clone(own));
         }
         let surroundings = self.surroundings;
         let found = self.agents.entry(lower).or_insert_with(|| surroundings.agent(name)).clone();
         if found.is_none() {
             let mut names = self.surroundings.agent_names();
-            names.extend(self.own_agents.values().map(|agent| agent.name.clone()));
+            names.extend(self.own_agents[self.file].values().map(|agent| agent.name.clone()));
             names.sort();
             let problem = spot.problem(Code::E184, format!("there is no agent `{name}`"));
             let help = match nearest(name, names.iter().map(String::as_str)) {
@@ -89,7 +90,7 @@ impl<'a> Build<'a> {
     fn value_spot<'s>(&self, spot: &Spot<'s>, value: &Val, key: &'s str) -> Spot<'s> {
         Spot {
             span: value.span.clone(),
-            key: if spot.node.is_empty() { spot.key } else { key },
+            key: if spot.node.is_none() { spot.key } else { key },
             ..spot.clone()
         }
     }

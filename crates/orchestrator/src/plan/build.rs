@@ -1,10 +1,10 @@
 //! What the stages behind the graph share: the text with its places, and where problems are gathered.
 
-use super::graph::Graph;
-use super::model::{InputValue, NodeIx};
+use super::forest::Forest;
+use super::model::{InputValue, Limits, NodeIx};
 use super::surroundings::{ModelProblem, Surroundings};
 use crate::expr::{Expr, ParseError, Reference, Template};
-use crate::workflow::file::Val;
+use crate::workflow::file::{NodeFile, Val};
 use crate::workflow::problem::{Code, Problem};
 use crate::workflow::spans::Source;
 use claw_agents::definition::AgentDefinition;
@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What others need to know of a node before it is built.
@@ -24,27 +24,34 @@ pub(super) struct Facts {
     pub each: bool,
 }
 
-/// A reference to a node that is no direct need: looked at for all nodes together.
+/// A reference to a node that is no direct need, or a name that must not be visible: looked at for all together.
 #[derive(Debug)]
 pub(super) struct Far {
     pub from: NodeIx,
+    /// In the same graph.
     pub target: NodeIx,
+    /// Said where the target does not come before.
     pub problem: Problem,
+    /// Said where it does: a name that would hide it.
+    pub hides: bool,
 }
 
-/// One pass over the nodes.
+/// One pass over the nodes of all files.
 pub(super) struct Build<'a> {
-    pub source: &'a Source<'a>,
-    /// Folder of the workflow file.
-    pub folder: PathBuf,
+    pub forest: &'a Forest<'a>,
+    /// The file whose texts are read now; what belongs to it follows.
+    pub file: usize,
+    pub source: &'a Source,
+    /// Folder of that file.
+    pub folder: &'a Path,
     pub surroundings: &'a dyn Surroundings,
-    pub graph: &'a Graph,
-    /// Ids in the order of the file.
-    pub ids: Vec<&'a str>,
-    pub inputs: &'a IndexMap<String, InputValue>,
+    /// By file: those of the first are known, of nested ones only that they are there.
+    pub inputs: &'a [IndexMap<String, InputValue>],
+    /// By file.
+    pub limits: &'a [Limits],
     pub facts: Vec<Facts>,
-    /// Of the file, by name in lower case.
-    pub own_agents: HashMap<String, Arc<AgentDefinition>>,
+    /// By file: its own, by name in lower case.
+    pub own_agents: Vec<HashMap<String, Arc<AgentDefinition>>>,
     pub agents: HashMap<String, Option<Arc<AgentDefinition>>>,
     pub models: HashMap<String, Result<(), ModelProblem>>,
     /// Stage of names and templates.
@@ -60,10 +67,10 @@ pub(super) struct Build<'a> {
 /// Where a text stands: for problems in it.
 #[derive(Clone)]
 pub(super) struct Spot<'a> {
-    pub source: &'a Source<'a>,
+    pub source: &'a Source,
     pub span: Range<usize>,
-    /// The node; empty at the top level.
-    pub node: &'a str,
+    /// The node; `None` at the top level.
+    pub node: Option<&'a NodeFile>,
     /// The key's path in the node.
     pub key: &'a str,
     /// The span is the text itself, without quotes and escapes.
@@ -72,7 +79,10 @@ pub(super) struct Spot<'a> {
 
 impl<'a> Spot<'a> {
     pub(super) fn path(&self) -> String {
-        if self.node.is_empty() { self.key.to_owned() } else { format!("node.{}.{}", self.node, self.key) }
+        match self.node {
+            Some(node) => format!("node.{}.{}", node.path(), self.key),
+            None => self.key.to_owned(),
+        }
     }
 
     pub(super) fn problem(&self, code: Code, message: impl Into<String>) -> Problem {
@@ -96,7 +106,7 @@ impl<'a> Spot<'a> {
         if self.exact {
             return start..(start + word.len()).min(self.span.end);
         }
-        let text = self.source.text;
+        let text = &*self.source.text;
         let from = text.floor_char_boundary(start.min(self.span.end));
         let raw = text.get(from..self.span.end).unwrap_or_default();
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -127,24 +137,48 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// What a text may name beside inputs, `run` and the nodes in front of it.
-#[derive(Clone, Copy, Debug, Default)]
+/// From where a text looks at the nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stand {
+    /// A node: it sees what comes before it, and what the groups round it see.
+    At(NodeIx),
+    /// Behind all nodes of a graph (its place in the forest): it sees these, and what the group sees.
+    Behind(usize),
+}
+
+/// What a text may name beside inputs and `run`.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Visible<'a> {
-    /// Where the text stands; `None` sees all nodes.
-    pub node: Option<NodeIx>,
-    /// Name of the item, with `index`.
+    pub stand: Stand,
+    /// Name of the node's own item, with `index`.
     pub item: Option<&'a str>,
+    /// The node whose own `loop` is round the text.
+    pub own_loop: Option<NodeIx>,
+    /// The node itself is visible, as the output of this iteration.
+    pub itself: bool,
     /// Other bound names.
     pub bound: &'a [&'a str],
     /// Secret inputs.
     pub secrets: bool,
-    /// Nodes are not known yet (keys of a list in the file).
+    /// Nothing has run yet (keys of a list in the file).
     pub no_nodes: bool,
 }
 
+impl Visible<'_> {
+    pub(super) fn from(stand: Stand) -> Self {
+        Self { stand, item: None, own_loop: None, itself: false, bound: &[], secrets: false, no_nodes: false }
+    }
+}
+
 impl<'a> Build<'a> {
-    pub(super) fn spot(&self, node: &'a str, key: &'a str, value: &Val) -> Spot<'a> {
-        Spot { source: self.source, span: value.span.clone(), node, key, exact: false }
+    /// Turns to the texts of a file.
+    pub(super) fn enter(&mut self, file: usize) {
+        let unit = &self.forest.files[file];
+        (self.file, self.source, self.folder) = (file, &unit.source, &unit.folder);
+    }
+
+    pub(super) fn spot(&self, node: &'a NodeFile, key: &'a str, value: &Val) -> Spot<'a> {
+        Spot { source: self.source, span: value.span.clone(), node: Some(node), key, exact: false }
     }
 
     /// Parses and checks a template.

@@ -39,17 +39,12 @@ pub fn check_argv(templates: &[Template], expanded: &[String]) -> Result<(), Opt
 }
 
 impl<'a> Build<'a> {
-    pub(super) fn command(
-        &mut self,
-        node: &'a NodeFile,
-        keys: &Section,
-        visible: &Visible<'_>,
-    ) -> Option<CommandWork> {
-        let id = node.id.as_str();
+    pub(super) fn command(&mut self, node: &'a NodeFile, visible: &Visible<'_>) -> Option<CommandWork> {
+        let keys = &node.keys;
         let run = keys.get("run")?;
-        let spot = self.spot(id, "run", run);
+        let spot = self.spot(node, "run", run);
         let run = match &run.kind {
-            ValKind::List(list) => self.argv(&spot, list, visible)?,
+            ValKind::List(list) => CommandLine::Argv(self.argv(&spot, list, visible)?),
             _ => {
                 let text = run.text()?;
                 if text.contains("{{") && keys.flag("literal") != Some(true) {
@@ -65,24 +60,30 @@ impl<'a> Build<'a> {
         let mut env = IndexMap::new();
         let secrets = Visible { secrets: true, ..*visible };
         for (name, _, value) in keys.map("env") {
-            let spot = self.spot(id, "env", value);
+            let spot = self.spot(node, "env", value);
             if let Some(template) = self.template(&spot, value.text().unwrap_or_default(), &secrets) {
                 env.insert(name.to_string(), template);
             }
         }
-        let spot = self.spot(id, "permission", keys.get("run")?);
+        let spot = self.spot(node, "permission", keys.get("run")?);
         Some(CommandWork {
             run,
-            cwd: self.optional_template(id, keys, "cwd", visible),
+            cwd: self.optional_template(node, keys, "cwd", visible),
             env,
-            stdin: self.optional_template(id, keys, "stdin", visible),
+            stdin: self.optional_template(node, keys, "stdin", visible),
             ok_exit: ok_exit(keys),
             parse: parse(keys),
             permission: self.permission(&spot, keys),
         })
     }
 
-    fn argv(&mut self, spot: &Spot<'_>, list: &[Val], visible: &Visible<'_>) -> Option<CommandLine> {
+    /// A program with arguments, held against E160.
+    pub(super) fn argv(
+        &mut self,
+        spot: &Spot<'_>,
+        list: &[Val],
+        visible: &Visible<'_>,
+    ) -> Option<Vec<Template>> {
         let texts: Vec<&str> = list.iter().filter_map(Val::text).collect();
         if let Some(at) = script(&texts) {
             let spot = Spot { span: list[at].span.clone(), ..spot.clone() };
@@ -97,7 +98,7 @@ impl<'a> Build<'a> {
             let spot = Spot { span: value.span.clone(), ..spot.clone() };
             templates.extend(self.template(&spot, value.text().unwrap_or_default(), visible));
         }
-        (templates.len() == list.len()).then_some(CommandLine::Argv(templates))
+        (templates.len() == list.len()).then_some(templates)
     }
 }
 

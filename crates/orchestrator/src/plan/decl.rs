@@ -60,31 +60,56 @@ impl InputDecl {
             (Value::Null, None) if self.ty != InputType::Json => return Err(InputRefused::Missing),
             (value, _) => value,
         };
-        let fits = match &self.ty {
-            InputType::String | InputType::Path | InputType::Text => value.is_string(),
-            InputType::Int => value.is_i64() || value.is_u64(),
-            InputType::Float => value.is_number(),
-            InputType::Bool => value.is_boolean(),
-            InputType::Enum(words) => value.as_str().is_some_and(|word| words.iter().any(|one| one == word)),
-            InputType::Json => true,
-        };
-        if !fits {
+        if !self.ty.fits(&value) {
             return Err(InputRefused::Type { wanted: self.ty.wanted() });
         }
+        Ok(self.holding(value))
+    }
+
+    /// A value that was checked already.
+    pub(super) fn holding(&self, value: Value) -> InputValue {
         let fenced = matches!(self.ty, InputType::Json | InputType::Text);
-        Ok(InputValue { value, secret: self.secret, fenced })
+        InputValue { value, secret: self.secret, fenced }
     }
 }
 
 impl InputType {
-    fn wanted(&self) -> String {
+    /// Whether a value is of this type.
+    pub fn fits(&self, value: &Value) -> bool {
+        match self {
+            Self::String | Self::Path | Self::Text => value.is_string(),
+            Self::Int => value.is_i64() || value.is_u64(),
+            Self::Float => value.is_number(),
+            Self::Bool => value.is_boolean(),
+            Self::Enum(words) => value.as_str().is_some_and(|word| words.iter().any(|one| one == word)),
+            Self::Json => true,
+        }
+    }
+
+    /// A text of the command line as a value; `None` where it is none of this type.
+    pub fn read(&self, text: &str) -> Option<Value> {
+        let value = match self {
+            Self::String | Self::Path | Self::Text | Self::Enum(_) => Value::from(text),
+            Self::Int => Value::from(text.trim().parse::<i64>().ok()?),
+            Self::Float => Value::from(text.trim().parse::<f64>().ok().filter(|n| n.is_finite())?),
+            Self::Bool => Value::from(text.trim().parse::<bool>().ok()?),
+            Self::Json => serde_json::from_str(text).ok()?,
+        };
+        self.fits(&value).then_some(value)
+    }
+
+    /// What would do, in words.
+    pub fn wanted(&self) -> String {
         match self {
             Self::String | Self::Path | Self::Text => "a text".to_owned(),
             Self::Int => "a whole number".to_owned(),
             Self::Float => "a number".to_owned(),
-            Self::Bool => "true or false".to_owned(),
-            Self::Enum(words) => format!("one of {}", words.join(", ")),
-            Self::Json => "any JSON".to_owned(),
+            Self::Bool => "`true` or `false`".to_owned(),
+            Self::Enum(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                format!("one of {}", words.join(", "))
+            }
+            Self::Json => "JSON".to_owned(),
         }
     }
 }

@@ -63,33 +63,25 @@ enum Written {
 
 impl<'a> Build<'a> {
     /// Reads `each`. The name of the item is visible to the node's other texts.
-    pub(super) fn each(
-        &mut self,
-        node: &'a NodeFile,
-        keys: &'a Section,
-        visible: &Visible<'_>,
-    ) -> Option<Each> {
-        let each = keys.section("each")?;
-        let id = node.id.as_str();
+    pub(super) fn each(&mut self, node: &'a NodeFile, visible: &Visible<'_>) -> Option<Each> {
+        let entry = node.keys.entry("each")?;
+        let each = entry.value.section()?;
         let bind = each.text("as").unwrap_or("item");
-        if self.graph.by_name.contains_key(bind)
-            && let Some(value) = each.get("as")
-        {
-            let message = format!("`{bind}` hides the node of that name");
-            self.problems.push(self.spot(id, "each.as", value).problem(Code::E106, message));
-        }
-        let (written, source_value) = self.written(id, each, visible)?;
+        let span = each.get("as").map_or(entry.key_span.clone(), |value| value.span.clone());
+        let named = Spot { source: self.source, span, node: Some(node), key: "each.as", exact: false };
+        self.bind_hides(&named, bind, visible);
+        let (written, source_value) = self.written(node, each, visible)?;
         // Keys of a list in the file are made now, when no node has run.
         let known = matches!(written, Written::List(_));
         let with_item = Visible { item: Some(bind), no_nodes: known, ..*visible };
-        let key = each.get("key").map(|value| (self.spot(id, "each.key", value), value));
+        let key = each.get("key").map(|value| (self.spot(node, "each.key", value), value));
         let key = match key {
             Some((spot, value)) => {
                 Some(self.template(&spot, value.text().unwrap_or_default(), &with_item)?)
             }
             None => None,
         };
-        let spot = self.spot(id, "each", source_value);
+        let spot = self.spot(node, "each", source_value);
         let max = each.count("max");
         let source = match written {
             Written::List(items) => EachSource::Static(self.items(&spot, bind, key.as_ref(), items, max)?),
@@ -119,20 +111,20 @@ impl<'a> Build<'a> {
             concurrency: each.count("concurrency"),
             min_success,
             fail: if each.text("fail") == Some("fast") { EachFail::Fast } else { EachFail::Collect },
-            warm: None,
+            warm: each.flag("warm"),
         })
     }
 
     fn written<'k>(
         &mut self,
-        id: &'a str,
+        node: &'a NodeFile,
         each: &'k Section,
         visible: &Visible<'_>,
     ) -> Option<(Written, &'k Val)> {
         if let Some(value) = each.get("items") {
             let written = match &value.kind {
                 ValKind::List(list) => Written::List(list.iter().filter_map(item_json).collect()),
-                _ => self.items_expr(id, value, visible)?,
+                _ => self.items_expr(node, value, visible)?,
             };
             return Some((written, value));
         }
@@ -140,7 +132,7 @@ impl<'a> Build<'a> {
             let numbers: Vec<i64> = each.list("range").iter().filter_map(Val::int).collect();
             let Some(list) = range(&numbers) else {
                 let problem = self
-                    .spot(id, "each.range", value)
+                    .spot(node, "each.range", value)
                     .problem(Code::E103, "the range has no step or too many numbers");
                 self.problems.push(problem);
                 return None;
@@ -148,15 +140,15 @@ impl<'a> Build<'a> {
             return Some((Written::List(list), value));
         }
         if let Some(value) = each.get("glob") {
-            let include = self.templates(id, each, "glob", visible);
-            let exclude = self.templates(id, each, "exclude", visible);
+            let include = self.templates(node, each, "glob", visible);
+            let exclude = self.templates(node, each, "exclude", visible);
             return Some((Written::Source(EachSource::Glob { include, exclude }), value));
         }
         for (name, make) in
             [("lines", EachSource::Lines as fn(Template) -> EachSource), ("jsonl", EachSource::Jsonl)]
         {
             if let Some(value) = each.get(name) {
-                let spot = self.spot(id, "each", value);
+                let spot = self.spot(node, "each", value);
                 let template = self.template(&spot, value.text().unwrap_or_default(), visible)?;
                 return Some((Written::Source(make(template)), value));
             }
@@ -166,24 +158,25 @@ impl<'a> Build<'a> {
 
     fn templates(
         &mut self,
-        id: &'a str,
+        node: &'a NodeFile,
         keys: &Section,
         key: &'static str,
         visible: &Visible<'_>,
     ) -> Vec<Template> {
         let mut out = Vec::new();
         for value in keys.list(key) {
-            let spot = self.spot(id, key, value);
+            let spot = self.spot(node, key, value);
             out.extend(self.template(&spot, value.text().unwrap_or_default(), visible));
         }
         out
     }
 
     /// An expression over inputs alone is known now.
-    fn items_expr(&mut self, id: &'a str, value: &Val, visible: &Visible<'_>) -> Option<Written> {
-        let spot = self.spot(id, "each.items", value);
+    fn items_expr(&mut self, node: &'a NodeFile, value: &Val, visible: &Visible<'_>) -> Option<Written> {
+        let spot = self.spot(node, "each.items", value);
         let expr: Expr = self.expr(&spot, value.text().unwrap_or_default(), visible)?;
-        if expr.references().iter().any(|name| name.root() != Root::Inputs) {
+        // What a nested file is given is known when it is called.
+        if self.file > 0 || expr.references().iter().any(|name| name.root() != Root::Inputs) {
             return Some(Written::Source(EachSource::Items(expr)));
         }
         match expr.eval(&self.scope(Vec::new(), None)) {
@@ -206,7 +199,7 @@ impl<'a> Build<'a> {
             fenced: input.fenced,
             keyed: None,
         };
-        let inputs = self.inputs.iter().map(|(id, input)| (id.clone(), view(input))).collect();
+        let inputs = self.inputs[0].iter().map(|(id, input)| (id.clone(), view(input))).collect();
         Scope::new(ScopeData { inputs: Arc::new(inputs), bindings, index, ..ScopeData::default() })
     }
 

@@ -1,6 +1,6 @@
 //! Order of the nodes: unknown names, cycles, who waits for whom, longest ways. No recursion.
 
-use super::model::NodeIx;
+use super::model::{Body, NodeIx};
 use crate::workflow::file::{NodeFile, Val};
 use crate::workflow::problem::{Code, Problem};
 use crate::workflow::spans::Source;
@@ -9,16 +9,22 @@ use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::collections::{HashMap, VecDeque};
 
-/// The resolved edges.
+/// The resolved edges of one graph. Nodes are named by their places in the arena.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
-    pub by_name: HashMap<String, NodeIx>,
-    pub needs: Vec<Vec<NodeIx>>,
-    pub after: Vec<Vec<NodeIx>>,
-    pub dependents: Vec<Vec<NodeIx>>,
-    pub critical_path: Vec<u32>,
+pub(super) struct Graph<'a> {
+    /// The group or nested file whose body this is.
+    pub parent: Option<NodeIx>,
+    /// Nothing outside is visible in it: a file's own graph.
+    pub sealed: bool,
+    /// Its file.
+    pub file: usize,
+    pub by_name: HashMap<&'a str, NodeIx>,
     /// Everything stands behind what it waits for.
     pub order: Vec<NodeIx>,
+    first: usize,
+    needs: Vec<Vec<NodeIx>>,
+    after: Vec<Vec<NodeIx>>,
+    dependents: Vec<Vec<NodeIx>>,
 }
 
 /// Near names are looked for so many times: it costs a look at every name.
@@ -28,49 +34,46 @@ fn ix(index: usize) -> NodeIx {
     NodeIx(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// Resolves `needs` and `after`.
-pub(super) fn resolve(source: &Source<'_>, nodes: &[NodeFile]) -> Result<Graph, Vec<Problem>> {
-    let mut graph = Graph {
-        by_name: nodes.iter().enumerate().map(|(at, node)| (node.id.as_str().to_owned(), ix(at))).collect(),
-        ..Graph::default()
-    };
-    let mut problems = Vec::new();
-    for node in nodes {
-        for (name, list) in [("needs", &mut graph.needs), ("after", &mut graph.after)] {
-            let mut found: Vec<NodeIx> = Vec::new();
-            for value in node.keys.list(name) {
-                match graph.by_name.get(value.text().unwrap_or_default()) {
-                    Some(target) if found.contains(target) => {}
-                    Some(target) => found.push(*target),
-                    None => problems.push(unknown(source, nodes, node, name, value, problems.len())),
+impl<'a> Graph<'a> {
+    /// Resolves `needs` and `after` of nodes that begin at this place of the arena, with what is wrong.
+    pub(super) fn new(source: &Source, nodes: &'a [NodeFile], first: usize) -> (Self, Vec<Problem>) {
+        let named = nodes.iter().enumerate().map(|(at, node)| (node.id.as_str(), ix(first + at)));
+        let mut graph = Graph { first, by_name: named.collect(), ..Graph::default() };
+        let mut problems = Vec::new();
+        for node in nodes {
+            for (name, list) in [("needs", &mut graph.needs), ("after", &mut graph.after)] {
+                let mut found: Vec<NodeIx> = Vec::new();
+                for value in node.keys.list(name) {
+                    match graph.by_name.get(value.text().unwrap_or_default()) {
+                        Some(target) if found.contains(target) => {}
+                        Some(target) => found.push(*target),
+                        None => problems.push(unknown(source, nodes, node, name, value, problems.len())),
+                    }
                 }
+                list.push(found);
             }
-            list.push(found);
         }
-    }
-    let edges: usize = graph.needs.iter().chain(&graph.after).map(Vec::len).sum();
-    let mut edge_graph: DiGraph<(), (), u32> = DiGraph::with_capacity(nodes.len(), edges);
-    for _ in nodes {
-        edge_graph.add_node(());
-    }
-    for (at, waits) in graph.needs.iter().zip(&graph.after).enumerate() {
-        for from in waits.0.iter().chain(waits.1) {
-            edge_graph.add_edge(NodeIndex::new(from.at()), NodeIndex::new(at), ());
+        let edges: usize = graph.needs.iter().chain(&graph.after).map(Vec::len).sum();
+        let mut edge_graph: DiGraph<(), (), u32> = DiGraph::with_capacity(nodes.len(), edges);
+        for _ in nodes {
+            edge_graph.add_node(());
         }
+        for at in 0..nodes.len() {
+            for from in graph.waits(at) {
+                edge_graph.add_edge(NodeIndex::new(from), NodeIndex::new(at), ());
+            }
+        }
+        match toposort(&edge_graph, None) {
+            Ok(order) => graph.order = order.into_iter().map(|node| ix(first + node.index())).collect(),
+            Err(_) => problems.extend(cycles(source, nodes, &graph, &edge_graph)),
+        }
+        graph.turn_round();
+        (graph, problems)
     }
-    match toposort(&edge_graph, None) {
-        Ok(order) => graph.order = order.into_iter().map(|node| ix(node.index())).collect(),
-        Err(_) => problems.extend(cycles(source, nodes, &graph, &edge_graph)),
-    }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    graph.finish();
-    Ok(graph)
 }
 
 fn unknown(
-    source: &Source<'_>,
+    source: &Source,
     nodes: &[NodeFile],
     node: &NodeFile,
     list: &str,
@@ -78,7 +81,7 @@ fn unknown(
     said: usize,
 ) -> Problem {
     let name = value.text().unwrap_or_default();
-    let path = format!("node.{}.{list}", node.id);
+    let path = format!("node.{}.{list}", node.path());
     let near = (said < NEAR_NAMES)
         .then(|| {
             nearest(name, nodes.iter().filter(|other| other.id != node.id).map(|other| other.id.as_str()))
@@ -89,9 +92,9 @@ fn unknown(
 
 /// One problem for each knot: a shortest cycle through its first node, in the order of waiting.
 fn cycles(
-    source: &Source<'_>,
+    source: &Source,
     nodes: &[NodeFile],
-    graph: &Graph,
+    graph: &Graph<'_>,
     edges: &DiGraph<(), (), u32>,
 ) -> Vec<Problem> {
     let mut knots: Vec<Vec<usize>> = kosaraju_scc(edges)
@@ -118,7 +121,7 @@ fn cycles(
             let span = node.keys.get(list).map_or(node.span.clone(), |value| value.span.clone());
             let message = format!("the nodes wait for each other: {}", shown(nodes, &cycle));
             source
-                .problem(Code::E110, span, format!("node.{}.{list}", node.id), message)
+                .problem(Code::E110, span, format!("node.{}.{list}", node.path()), message)
                 .with_help("take one of these out of `needs` or `after`")
         })
         .collect()
@@ -135,7 +138,7 @@ fn shown(nodes: &[NodeFile], cycle: &[usize]) -> String {
     format!("{head} -> … {} more … -> {tail}", cycle.len() - MOST)
 }
 
-fn shortest_cycle(graph: &Graph, knot_of: &[usize], start: usize) -> Vec<usize> {
+fn shortest_cycle(graph: &Graph<'_>, knot_of: &[usize], start: usize) -> Vec<usize> {
     let mut came_from: HashMap<usize, usize> = HashMap::new();
     let mut queue = VecDeque::from([start]);
     while let Some(at) = queue.pop_front() {
@@ -162,34 +165,71 @@ fn shortest_cycle(graph: &Graph, knot_of: &[usize], start: usize) -> Vec<usize> 
     vec![start]
 }
 
-impl Graph {
+impl Graph<'_> {
+    /// Places in this graph that a place waits for.
     fn waits(&self, node: usize) -> impl Iterator<Item = usize> {
-        self.needs[node].iter().chain(&self.after[node]).map(|other| other.at())
+        self.needs[node].iter().chain(&self.after[node]).map(|other| other.at() - self.first)
     }
 
-    fn finish(&mut self) {
-        let count = self.needs.len();
-        self.dependents = vec![Vec::new(); count];
-        for node in 0..count {
+    /// Its nodes.
+    pub(super) fn body(&self) -> Body {
+        let place = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        Body { first: place(self.first), count: place(self.needs.len()) }
+    }
+
+    pub(super) fn needs(&self, node: NodeIx) -> &[NodeIx] {
+        &self.needs[node.at() - self.first]
+    }
+
+    pub(super) fn after(&self, node: NodeIx) -> &[NodeIx] {
+        &self.after[node.at() - self.first]
+    }
+
+    pub(super) fn dependents(&self, node: NodeIx) -> &[NodeIx] {
+        &self.dependents[node.at() - self.first]
+    }
+
+    /// Whether one names the other in `needs` or `after`.
+    pub(super) fn waits_for(&self, node: NodeIx, other: NodeIx) -> bool {
+        self.needs(node).contains(&other) || self.after(node).contains(&other)
+    }
+
+    fn turn_round(&mut self) {
+        self.dependents = vec![Vec::new(); self.needs.len()];
+        for node in 0..self.needs.len() {
             for other in self.needs[node].iter().chain(&self.after[node]) {
-                let list = &mut self.dependents[other.at()];
-                if list.last() != Some(&ix(node)) {
-                    list.push(ix(node));
+                let list = &mut self.dependents[other.at() - self.first];
+                if list.last() != Some(&ix(self.first + node)) {
+                    list.push(ix(self.first + node));
                 }
             }
         }
-        self.critical_path = vec![1; count];
+    }
+
+    /// The longest way from each node to an end of this graph. Both lists are over the whole arena.
+    pub(super) fn critical_path(&self, weight: &[u32], path: &mut [u32]) {
         for node in self.order.iter().rev() {
-            let longest = self.dependents[node.at()].iter().map(|other| self.critical_path[other.at()]).max();
-            self.critical_path[node.at()] = 1 + longest.unwrap_or(0);
+            let longest = self.dependents(*node).iter().map(|other| path[other.at()]).max();
+            path[node.at()] = weight[node.at()].saturating_add(longest.unwrap_or(0));
         }
+    }
+
+    /// The largest sum of weights on one way.
+    pub(super) fn heaviest_way(&self, weight: impl Fn(NodeIx) -> u32) -> usize {
+        let mut on_way = vec![0_usize; self.needs.len()];
+        for node in &self.order {
+            let place = node.at() - self.first;
+            let before = self.waits(place).map(|other| on_way[other]).max().unwrap_or(0);
+            on_way[place] = before + weight(*node) as usize;
+        }
+        on_way.into_iter().max().unwrap_or(0)
     }
 
     /// Looks ahead from nodes, for many in turn: what is marked is not cleared but outdated.
     pub(super) fn ahead(&self) -> Ahead<'_> {
         let mut position = vec![0; self.order.len()];
         for (at, node) in self.order.iter().enumerate() {
-            position[node.at()] = at;
+            position[node.at() - self.first] = at;
         }
         Ahead { graph: self, position, marks: vec![0; self.needs.len()], mark: 0 }
     }
@@ -197,7 +237,7 @@ impl Graph {
 
 /// What comes behind a node.
 pub(super) struct Ahead<'g> {
-    graph: &'g Graph,
+    graph: &'g Graph<'g>,
     position: Vec<usize>,
     marks: Vec<u32>,
     mark: u32,
@@ -206,13 +246,15 @@ pub(super) struct Ahead<'g> {
 impl Ahead<'_> {
     /// Marks what comes behind a node, no further than the last of these nodes stands in the order.
     pub(super) fn look(&mut self, from: NodeIx, for_nodes: impl Iterator<Item = NodeIx>) {
-        let last = for_nodes.map(|node| self.position[node.at()]).max().unwrap_or(0);
+        let first = self.graph.first;
+        let last = for_nodes.map(|node| self.position[node.at() - first]).max().unwrap_or(0);
         self.mark += 1;
         let mut queue = vec![from];
         while let Some(at) = queue.pop() {
-            for next in &self.graph.dependents[at.at()] {
-                if self.position[next.at()] <= last && self.marks[next.at()] != self.mark {
-                    self.marks[next.at()] = self.mark;
+            for next in self.graph.dependents(at) {
+                let place = next.at() - first;
+                if self.position[place] <= last && self.marks[place] != self.mark {
+                    self.marks[place] = self.mark;
                     queue.push(*next);
                 }
             }
@@ -221,6 +263,6 @@ impl Ahead<'_> {
 
     /// Whether the last look found this node.
     pub(super) fn found(&self, node: NodeIx) -> bool {
-        self.marks[node.at()] == self.mark
+        self.marks[node.at() - self.graph.first] == self.mark
     }
 }

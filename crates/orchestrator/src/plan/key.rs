@@ -2,8 +2,8 @@
 //! says when, how often or how it looks.
 
 use super::model::{
-    AgentWork, CommandLine, CommandWork, GateWork, GitMerge, GroupWork, MergeStrategy, MergeWork, OutputSpec,
-    Work,
+    AgentWork, Base, CommandLine, CommandWork, GateWork, GitMerge, GroupWork, Isolation, MergeStrategy,
+    MergeWork, OutputSpec, Work,
 };
 use crate::expr::{Expr, Template};
 use claw_agents::definition::{AgentDefinition, ToolSet};
@@ -50,8 +50,8 @@ impl Parts {
     }
 }
 
-/// Digest over kind, agent, texts as written, tools, permission and output.
-pub(super) fn static_key(work: &Work, output: &OutputSpec) -> Digest {
+/// Digest over kind, agent, texts as written, tools, permission, output and the worktree it works in.
+pub(super) fn static_key(work: &Work, output: &OutputSpec, folder: Isolation) -> Digest {
     let mut parts = Parts(vec![VERSION.to_owned()]);
     match work {
         Work::Agent(agent) => {
@@ -71,6 +71,11 @@ pub(super) fn static_key(work: &Work, output: &OutputSpec) -> Digest {
         OutputSpec::Text => parts.put("output", "text"),
         OutputSpec::Json => parts.put("output", "json"),
         OutputSpec::Schema(schema) => parts.put("schema", schema.to_string()),
+    }
+    match folder {
+        Isolation::None => {}
+        Isolation::Worktree(Base::ParentHead) => parts.put("worktree", "parent_head"),
+        Isolation::Worktree(Base::ParentDirty) => parts.put("worktree", "parent_dirty"),
     }
     Digest::of_parts(parts.0)
 }

@@ -1,9 +1,11 @@
 //! Names in expressions: visible or not (E180, E123), and whether the producer's schema has the field (E181).
 
-use super::build::{Build, Far, Spot, Visible};
+use super::build::{Build, Far, Spot, Stand, Visible};
+use super::graph::Ahead;
 use super::model::NodeIx;
 use crate::expr::{Reference, Root};
-use crate::workflow::problem::Code;
+use crate::workflow::file::Section;
+use crate::workflow::problem::{Code, Problem};
 use claw_kernel::near::nearest;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 const NODE_FIELDS: [&str; 5] = ["status", "error", "usage", "attempts", "iterations"];
 const RUN_FIELDS: [&str; 3] = ["id", "dir", "base_commit"];
 
-impl Build<'_> {
+impl<'a> Build<'a> {
     /// Checks one name of a text.
     pub(super) fn check_name(
         &mut self,
@@ -38,9 +40,7 @@ impl Build<'_> {
                     self.hidden(spot, name, offset, format!("`{}` is not a name", name.text()), Some(help));
                 }
             }
-            Root::Loop => {
-                self.hidden(spot, name, offset, "`loop` is visible only inside a `loop`".into(), None)
-            }
+            Root::Loop => self.check_loop(spot, name, offset, visible),
             Root::Other => self.check_other(spot, name, offset, visible),
         }
     }
@@ -73,9 +73,9 @@ impl Build<'_> {
                 Some("write `inputs.<id>`".into()),
             );
         };
-        match self.inputs.get(id) {
+        match self.inputs[self.file].get(id) {
             None => {
-                let ids: Vec<&str> = self.inputs.keys().map(String::as_str).collect();
+                let ids: Vec<&str> = self.inputs[self.file].keys().map(String::as_str).collect();
                 let help = self.near(id, &ids);
                 self.hidden(spot, name, offset, format!("there is no input `{id}`"), help);
             }
@@ -88,47 +88,123 @@ impl Build<'_> {
         }
     }
 
+    fn check_loop(&mut self, spot: &Spot<'_>, name: &Reference, offset: usize, visible: &Visible<'_>) {
+        let Some(repeat) = self.loop_round(visible) else {
+            return self.hidden(spot, name, offset, "`loop` is visible only inside a `loop`".into(), None);
+        };
+        let names: Vec<&str> = std::iter::once("index")
+            .chain(repeat.map("carry").iter().map(|(name, ..)| name.as_ref()))
+            .collect();
+        let Some(word) = name.path.get(1) else {
+            let help = format!("there is {}", loop_names(&names));
+            return self.hidden(spot, name, offset, "`loop` needs a name behind it".into(), Some(help));
+        };
+        if !names.contains(&word.as_str()) {
+            let help = self.near(word, &names).unwrap_or_else(|| format!("there is {}", loop_names(&names)));
+            self.hidden(spot, name, offset, format!("the loop carries no `{word}`"), Some(help));
+        }
+    }
+
+    /// The nearest `loop` round a text.
+    fn loop_round(&self, visible: &Visible<'_>) -> Option<&'a Section> {
+        let own = visible.own_loop.and_then(|ix| self.forest.slot(ix).node.keys.section("loop"));
+        own.or_else(|| {
+            self.groups_round(visible).find_map(|ix| self.forest.slot(ix).node.keys.section("loop"))
+        })
+    }
+
+    /// The groups round a text, the nearest first, up to the file.
+    pub(super) fn groups_round(&self, visible: &Visible<'_>) -> impl Iterator<Item = NodeIx> + use<'a> {
+        let forest = self.forest;
+        let graph = match visible.stand {
+            Stand::At(ix) => forest.slot(ix).graph,
+            Stand::Behind(graph) => graph,
+        };
+        std::iter::successors(forest.outside(graph), move |ix| forest.outside(forest.slot(*ix).graph))
+    }
+
+    /// The graphs that a text sees, the nearest first, each with the node before which it looks (`None`: all of it).
+    fn levels(&self, visible: &Visible<'_>) -> impl Iterator<Item = (usize, Option<NodeIx>)> + use<'a> {
+        let forest = self.forest;
+        let first = match visible.stand {
+            Stand::At(ix) => (forest.slot(ix).graph, Some(ix)),
+            Stand::Behind(graph) => (graph, None),
+        };
+        let outer = self.groups_round(visible).map(move |ix| (forest.slot(ix).graph, Some(ix)));
+        std::iter::once(first).chain(outer)
+    }
+
+    /// The nearest node of a name, and the node before which it has to come.
+    pub(super) fn find_node(&self, name: &str, visible: &Visible<'_>) -> Option<(NodeIx, Option<NodeIx>)> {
+        self.levels(visible)
+            .find_map(|(graph, from)| Some((*self.forest.graphs[graph].by_name.get(name)?, from)))
+    }
+
+    /// Names of items round a text.
+    fn items_round(&self, visible: &Visible<'_>) -> impl Iterator<Item = &'a str> + use<'a> {
+        let forest = self.forest;
+        self.groups_round(visible).filter_map(move |ix| forest.bind(ix))
+    }
+
+    fn is_bound(&self, word: &str, visible: &Visible<'_>) -> bool {
+        if visible.bound.contains(&word) || visible.item == Some(word) {
+            return true;
+        }
+        let mut outer = self.items_round(visible).filter(|_| !visible.no_nodes);
+        if word == "index" {
+            return visible.item.is_some() || outer.next().is_some();
+        }
+        outer.any(|item| item == word)
+    }
+
     fn check_other(&mut self, spot: &Spot<'_>, name: &Reference, offset: usize, visible: &Visible<'_>) {
         let word = name.name();
-        if visible.bound.contains(&word)
-            || (visible.item.is_some() && (visible.item == Some(word) || word == "index"))
-        {
+        if self.is_bound(word, visible) {
             return;
         }
-        if !visible.no_nodes && self.graph.by_name.contains_key(word) {
+        let is_node = self.find_node(word, visible).is_some();
+        if is_node && !visible.no_nodes {
             return self.check_node(spot, name, word, offset, visible);
         }
-        if self.inputs.contains_key(word) {
-            let help = Some(format!("did you mean `inputs.{word}`?"));
-            return self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
-        }
-        if visible.no_nodes && self.graph.by_name.contains_key(word) {
-            let help = Some("the keys of a list in the file are made before any node runs".to_owned());
-            return self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
-        }
-        if matches!(word, "item" | "items" | "index") {
-            let help = Some(
+        let help = if self.inputs[self.file].contains_key(word) {
+            Some(format!("did you mean `inputs.{word}`?"))
+        } else if is_node
+            || (visible.no_nodes && self.is_bound(word, &Visible { no_nodes: false, ..*visible }))
+        {
+            Some("the keys of a list in the file are made before any node runs".to_owned())
+        } else if matches!(word, "item" | "items" | "index") {
+            Some(
                 "only nodes with `each` have `item` and `index`, only merges have `item` and `items`"
                     .to_owned(),
-            );
-            return self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
-        }
-        let names: Vec<&str> = match visible.node {
-            _ if visible.no_nodes => Vec::new(),
-            Some(node) => {
-                let graph = self.graph;
-                graph.needs[node.at()]
-                    .iter()
-                    .chain(&graph.after[node.at()])
-                    .map(|other| self.ids[other.at()])
-                    .collect()
-            }
-            None => self.ids.clone(),
+            )
+        } else {
+            let names = self.names_near(visible);
+            self.near(word, &names)
         };
-        let all: Vec<&str> =
-            names.into_iter().chain(visible.item).chain(visible.bound.iter().copied()).collect();
-        let help = self.near(word, &all);
         self.hidden(spot, name, offset, format!("`{word}` is not a name here"), help);
+    }
+
+    /// Names that may have been meant.
+    fn names_near<'v>(&self, visible: &Visible<'v>) -> Vec<&'v str>
+    where
+        'a: 'v,
+    {
+        let mut names: Vec<&'v str> = visible.item.into_iter().chain(visible.bound.iter().copied()).collect();
+        if visible.no_nodes {
+            return names;
+        }
+        for (graph, from) in self.levels(visible) {
+            match from {
+                Some(node) => {
+                    let graph = self.forest.graph_of(node);
+                    let waits = graph.needs(node).iter().chain(graph.after(node));
+                    names.extend(waits.map(|other| self.forest.slot(*other).node.id.as_str()));
+                }
+                None => names.extend(self.ids_of(graph)),
+            }
+        }
+        names.extend(self.items_round(visible));
+        names
     }
 
     fn check_node(
@@ -139,40 +215,135 @@ impl Build<'_> {
         offset: usize,
         visible: &Visible<'_>,
     ) {
-        let Some(target) = self.graph.by_name.get(node).copied().filter(|_| !visible.no_nodes) else {
-            let names = self.ids.clone();
+        let Some((target, from)) = self.find_node(node, visible).filter(|_| !visible.no_nodes) else {
+            let names: Vec<&str> = self.levels(visible).flat_map(|(graph, _)| self.ids_of(graph)).collect();
             let help = if visible.no_nodes { None } else { self.near(node, &names) };
             return self.hidden(spot, name, offset, format!("there is no node `{node}` here"), help);
         };
-        if let Some(from) = visible.node {
-            let graph = self.graph;
-            let direct = graph.needs[from.at()].contains(&target) || graph.after[from.at()].contains(&target);
-            if !direct {
-                let message = format!("`{node}` does not come before this node");
-                let problem = spot.problem_at(Code::E180, name.name(), offset, message);
-                let help = if from == target {
-                    "a node cannot name itself".into()
-                } else {
-                    format!("add \"{node}\" to `needs`")
-                };
-                self.far.push(Far { from, target, problem: problem.with_help(help) });
-            }
+        let own = visible.itself && matches!(visible.stand, Stand::At(ix) if ix == target);
+        if let Some(from) = from.filter(|_| !own)
+            && !self.forest.graph_of(from).waits_for(from, target)
+        {
+            let problem = self.not_before(spot, name, offset, (from, target), visible);
+            self.far.push(Far { from, target, problem, hides: false });
         }
         if name.root() == Root::Other {
-            self.check_fields(spot, name, target, offset);
+            self.check_fields(spot, name, target, own, offset);
         }
     }
 
-    fn check_fields(&mut self, spot: &Spot<'_>, name: &Reference, target: NodeIx, offset: usize) {
+    /// What is said where a node does not come before the text.
+    fn not_before(
+        &self,
+        spot: &Spot<'_>,
+        name: &Reference,
+        offset: usize,
+        (from, target): (NodeIx, NodeIx),
+        visible: &Visible<'_>,
+    ) -> Problem {
+        let node = self.forest.slot(target).node.id.as_str();
+        let here = matches!(visible.stand, Stand::At(ix) if ix == from);
+        let round = self.forest.slot(from).node.id.as_str();
+        let message = match here {
+            true => format!("`{node}` does not come before this node"),
+            false if from == target => format!("`{node}` is the group that this stands in"),
+            false => format!("`{node}` does not come before `{round}`, in whose body this stands"),
+        };
+        let help = match (here, from == target) {
+            (true, true) => "a node cannot name itself".to_owned(),
+            (false, true) => "what a group gives is known behind it".to_owned(),
+            (true, false) => format!("add \"{node}\" to `needs`"),
+            (false, false) => format!("add \"{node}\" to `needs` of `{round}`"),
+        };
+        spot.problem_at(Code::E180, name.name(), offset, message).with_help(help)
+    }
+
+    fn ids_of(&self, graph: usize) -> impl Iterator<Item = &'a str> + use<'a> {
+        let forest = self.forest;
+        forest.graphs[graph].body().nodes().map(move |ix| forest.slot(ix).node.id.as_str())
+    }
+
+    /// E106 where the name of an item is one of a node of its graph, or of something visible from there.
+    pub(super) fn bind_hides(&mut self, spot: &Spot<'_>, bind: &str, visible: &Visible<'_>) {
+        if let Stand::At(ix) = visible.stand
+            && self.forest.graph_of(ix).by_name.contains_key(bind)
+        {
+            let message = format!("`{bind}` hides the node of that name");
+            return self.problems.push(spot.problem(Code::E106, message));
+        }
+        self.hides(spot, bind, visible);
+    }
+
+    /// E106 where the name of a node in a body hides one that is visible there.
+    pub(super) fn body_names_hide(&mut self) {
+        for graph in 0..self.forest.graphs.len() {
+            let Some(group) = self.forest.outside(graph) else { continue };
+            self.enter(self.forest.graphs[graph].file);
+            for ix in self.forest.graphs[graph].body().nodes() {
+                let node = self.forest.slot(ix).node;
+                let span = node.span.clone();
+                let spot = Spot { source: self.source, span, node: Some(node), key: "", exact: false };
+                let item = self.forest.bind(group);
+                self.hides(&spot, node.id.as_str(), &Visible { item, ..Visible::from(Stand::At(group)) });
+            }
+        }
+    }
+
+    /// E106 where a carried name is one that is visible where the loop looks, or that of a loop round it.
+    pub(super) fn carry_hides(&mut self, spot: &Spot<'_>, name: &str, ix: NodeIx, over: &Visible<'_>) {
+        let outer = Visible::from(Stand::At(ix));
+        let carried = self
+            .loop_round(&outer)
+            .is_some_and(|repeat| repeat.map("carry").iter().any(|(known, ..)| known.as_ref() == name));
+        let itself = over.itself && self.forest.slot(ix).node.id.as_str() == name;
+        if carried || itself {
+            let what = if itself { "the node of that name" } else { "the one of the loop round this one" };
+            let message = format!("`{name}` hides {what}");
+            return self.problems.push(spot.problem(Code::E106, message).with_help("choose another name"));
+        }
+        self.hides(spot, name, over);
+    }
+
+    fn hides(&mut self, spot: &Spot<'_>, name: &str, visible: &Visible<'_>) {
+        let path = spot.path();
+        let problem = |message: String| {
+            let mut problem = spot.problem(Code::E106, message).with_help("choose another name");
+            problem.path = path.trim_end_matches('.').to_owned();
+            problem
+        };
+        let outer = self.items_round(visible);
+        // The item of the node itself is asked for by what stands inside it, never by `each` itself.
+        if visible.item == Some(name) || outer.into_iter().any(|item| item == name) {
+            return self.problems.push(problem(format!("`{name}` hides the item of that name")));
+        }
+        let levels: Vec<_> = self.levels(visible).collect();
+        for (graph, from) in levels {
+            let Some(target) = self.forest.graphs[graph].by_name.get(name).copied() else { continue };
+            let problem = problem(format!("`{name}` hides the node of that name"));
+            match from {
+                None => self.problems.push(problem),
+                Some(from) if from == target => continue,
+                Some(from) if self.forest.graph_of(from).waits_for(from, target) => {
+                    self.problems.push(problem)
+                }
+                Some(from) => self.far.push(Far { from, target, problem, hides: true }),
+            }
+            return;
+        }
+    }
+
+    /// `own`: the node looks at itself, so at one item.
+    fn check_fields(&mut self, spot: &Spot<'_>, name: &Reference, target: NodeIx, own: bool, offset: usize) {
         let facts = &self.facts[target.at()];
+        let each = facts.each && !own;
         let Some(first) = name.path.get(1) else { return };
-        let missing = if facts.each {
+        let missing = if each {
             (first != "outputs").then(|| (first.clone(), vec!["outputs".to_owned()]))
         } else {
             facts.schema.as_deref().and_then(|schema| missing_field(schema, &name.path[1..]))
         };
         let Some((field, known)) = missing else { return };
-        let message = match facts.each {
+        let message = match each {
             true => format!("`{}` gives a list, which has no `{field}`", name.name()),
             false => format!("the output of `{}` has no `{field}`", name.name()),
         };
@@ -188,20 +359,25 @@ impl Build<'_> {
 
     /// Settles the references to nodes that are no direct needs: one look ahead from each target.
     pub(super) fn settle_far(&mut self) {
-        let mut by_target: BTreeMap<NodeIx, Vec<Far>> = BTreeMap::new();
+        let mut by_target: BTreeMap<(usize, NodeIx), Vec<Far>> = BTreeMap::new();
         for far in self.far.drain(..) {
-            by_target.entry(far.target).or_default().push(far);
+            by_target.entry((self.forest.slot(far.target).graph, far.target)).or_default().push(far);
         }
-        if by_target.is_empty() {
-            return;
-        }
-        let mut ahead = self.graph.ahead();
-        for (target, list) in by_target {
+        let mut looking: Option<(usize, Ahead<'a>)> = None;
+        for ((graph, target), list) in by_target {
+            let ahead = match &mut looking {
+                Some((known, ahead)) if *known == graph => ahead,
+                _ => &mut looking.insert((graph, self.forest.graphs[graph].ahead())).1,
+            };
             ahead.look(target, list.iter().map(|far| far.from));
-            self.problems
-                .extend(list.into_iter().filter(|far| !ahead.found(far.from)).map(|far| far.problem));
+            let said = list.into_iter().filter(|far| ahead.found(far.from) == far.hides);
+            self.problems.extend(said.map(|far| far.problem));
         }
     }
+}
+
+fn loop_names(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`loop.{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The first part of a path that a closed schema does not have, and what it has.

@@ -1,8 +1,11 @@
 //! One node out of its keys.
 
-use super::build::{Build, Visible};
+use super::build::{Build, Stand, Visible};
+use super::from_source::budget;
 use super::key::static_key;
-use super::model::{Artifact, Isolation, Join, MergeShow, Node, NodeIx, OnCrash, OnError, OutputSpec, Retry};
+use super::model::{
+    Artifact, Base, Isolation, Join, MergeShow, Node, NodeIx, OnCrash, OnError, OutputSpec, Retry,
+};
 use crate::workflow::file::{NodeFile, Section, Val};
 use crate::workflow::keys::NodeKind;
 use claw_agents::outcome::FailureClass;
@@ -10,39 +13,32 @@ use std::time::Duration;
 
 impl<'a> Build<'a> {
     /// `None` where a problem was said.
-    pub(super) fn node(
-        &mut self,
-        ix: NodeIx,
-        node: &'a NodeFile,
-        keys: &'a Section,
-        output: OutputSpec,
-    ) -> Option<Node> {
-        let id = node.id.as_str();
-        let outside = Visible { node: Some(ix), ..Visible::default() };
-        let when = match keys.get("when") {
-            Some(value) => {
-                let spot = self.spot(id, "when", value);
-                self.expr(&spot, value.text()?, &outside)
-            }
-            None => None,
-        };
-        let each = self.each(node, keys, &outside);
-        let bind = keys.section("each").map(|each| each.text("as").unwrap_or("item"));
-        let visible = Visible { item: bind, ..outside };
-        let work = self.work(node, keys, &visible);
-        let label = self.optional_template(id, keys, "label", &visible);
-        let artifacts = self.artifacts(node, keys, &visible);
-        let graph = self.graph;
-        let dependents = graph.dependents[ix.at()].clone();
-        let (work, each) = (work?, each);
-        let static_key = static_key(&work, &output);
+    pub(super) fn node(&mut self, ix: NodeIx, output: OutputSpec) -> Option<Node> {
+        let forest = self.forest;
+        let node = forest.slot(ix).node;
+        let keys = &node.keys;
+        self.enter(forest.slot(ix).file);
+        let outside = Visible::from(Stand::At(ix));
+        let when = self.optional_expr(node, keys, ("when", "when"), &outside);
+        let each = self.each(node, &outside);
+        let with_item = Visible { item: forest.bind(ix), ..outside };
+        let inside = Visible { own_loop: keys.get("loop").map(|_| ix), ..with_item };
+        let repeat = self.repeat(ix, node, &inside);
+        let work = self.work(ix, &inside);
+        // A group has one label for all its iterations.
+        let of_step = if node.kind == NodeKind::Group { with_item } else { inside };
+        let label = self.optional_template(node, keys, "label", &of_step);
+        let artifacts = self.artifacts(node, &of_step);
+        let work = work?;
+        let graph = forest.graph_of(ix);
+        let static_key = static_key(&work, &output, self.folder_of(ix));
         Some(Node {
             id: node.id.clone(),
-            parent: None,
-            needs: graph.needs[ix.at()].clone(),
-            after: graph.after[ix.at()].clone(),
-            merge: merge_show(keys, dependents.is_empty()),
-            dependents,
+            parent: graph.parent,
+            needs: graph.needs(ix).to_vec(),
+            after: graph.after(ix).to_vec(),
+            merge: merge_show(keys, graph.parent.is_none() && graph.dependents(ix).is_empty()),
+            dependents: graph.dependents(ix).to_vec(),
             when,
             join: match keys.text("join") {
                 Some("all_done") => Join::AllDone,
@@ -50,9 +46,12 @@ impl<'a> Build<'a> {
                 Some(_) | None => Join::AllSucceeded,
             },
             each,
-            repeat: None,
+            repeat,
             retry: retry(node.kind, keys.section("retry")),
-            timeout: keys.duration("timeout").unwrap_or(Duration::from_secs(30 * 60)),
+            timeout: keys.duration("timeout").unwrap_or(match node.kind {
+                NodeKind::Gate => GATE_TIMEOUT,
+                _ => TIMEOUT,
+            }),
             idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
             on_error: if keys.text("on_error") == Some("continue") {
                 OnError::Continue
@@ -65,14 +64,14 @@ impl<'a> Build<'a> {
                 Some(_) | None => OnCrash::Ask,
             },
             optional: keys.flag("optional").unwrap_or(false),
-            is_final: false,
-            budget: None,
-            locks: Vec::new(),
-            isolation: Isolation::None,
+            is_final: keys.flag("final").unwrap_or(false),
+            budget: keys.section("budget").map(budget),
+            locks: locks(keys),
+            isolation: isolation(keys),
             output,
             artifacts,
             priority: keys.int("priority").unwrap_or(0),
-            critical_path: graph.critical_path[ix.at()],
+            critical_path: forest.critical_path[ix.at()],
             phase: keys.text("phase").map(str::to_owned),
             label,
             tags: keys.texts("tags"),
@@ -81,10 +80,20 @@ impl<'a> Build<'a> {
         })
     }
 
-    fn artifacts(&mut self, node: &'a NodeFile, keys: &'a Section, visible: &Visible<'_>) -> Vec<Artifact> {
+    /// The worktree that a step works in: its own, or that of a group round it.
+    fn folder_of(&self, ix: NodeIx) -> Isolation {
+        let forest = self.forest;
+        let round = std::iter::successors(Some(ix), |ix| forest.graph_of(*ix).parent);
+        round
+            .map(|ix| isolation(&forest.slot(ix).node.keys))
+            .find(|isolation| *isolation != Isolation::None)
+            .unwrap_or(Isolation::None)
+    }
+
+    fn artifacts(&mut self, node: &'a NodeFile, visible: &Visible<'_>) -> Vec<Artifact> {
         let mut out = Vec::new();
-        for artifact in keys.list("artifacts").iter().filter_map(Val::section) {
-            if let Some(path) = self.optional_template(node.id.as_str(), artifact, "path", visible) {
+        for artifact in node.keys.list("artifacts").iter().filter_map(Val::section) {
+            if let Some(path) = self.optional_template(node, artifact, "path", visible) {
                 out.push(Artifact {
                     path,
                     required: artifact.flag("required").unwrap_or(false),
@@ -94,6 +103,26 @@ impl<'a> Build<'a> {
         }
         out
     }
+}
+
+/// Of each attempt.
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Of the wait for an answer.
+const GATE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+fn isolation(keys: &Section) -> Isolation {
+    match (keys.text("isolation"), keys.text("base")) {
+        (Some("worktree"), Some("parent_dirty")) => Isolation::Worktree(Base::ParentDirty),
+        (Some("worktree"), _) => Isolation::Worktree(Base::ParentHead),
+        _ => Isolation::None,
+    }
+}
+
+fn locks(keys: &Section) -> Vec<String> {
+    let mut locks = keys.texts("lock");
+    locks.sort_unstable();
+    locks.dedup();
+    locks
 }
 
 fn merge_show(keys: &Section, terminal: bool) -> MergeShow {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 impl<'a> Build<'a> {
     /// What a node gives. Problems go to the stage of names.
-    pub(super) fn output(&mut self, node: &'a NodeFile, keys: &Section) -> OutputSpec {
+    pub(super) fn output(&mut self, node: &'a NodeFile) -> OutputSpec {
+        let keys = &node.keys;
         let Some(value) = keys.get("output") else { return default_output(node.kind, keys) };
         match &value.kind {
             ValKind::Text(word) if word.as_ref() == "json" => OutputSpec::Json,
@@ -18,7 +19,7 @@ impl<'a> Build<'a> {
             // The lists that a command's lines become.
             ValKind::Text(_) => OutputSpec::Json,
             ValKind::Json(json) => {
-                let spot = self.spot(node.id.as_str(), "output", value);
+                let spot = self.spot(node, "output", value);
                 match self.schema(&spot, json) {
                     Some(schema) => OutputSpec::Schema(Arc::new(schema)),
                     None => OutputSpec::Json,

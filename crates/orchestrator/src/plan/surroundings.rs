@@ -37,4 +37,6 @@ pub trait Surroundings {
     /// # Errors
     /// Where it cannot.
     fn check_model(&self, model: &str) -> Result<(), ModelProblem>;
+    /// Whether the price of a model is known; `None` asks for the model of nodes that name none.
+    fn price_known(&self, model: Option<&str>) -> bool;
 }

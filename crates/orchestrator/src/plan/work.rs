@@ -1,8 +1,8 @@
-//! What a node does: agents, merges and expressions, with all their texts parsed.
+//! What a node does, by its kind; and agents, with all their texts parsed.
 
 use super::build::{Build, Spot, Visible};
-use super::model::{AgentWork, MergeStrategy, MergeWork, Work};
-use crate::expr::Template;
+use super::model::{AgentWork, NodeIx, Work};
+use crate::expr::{Expr, Template};
 use crate::workflow::file::{NodeFile, Section};
 use crate::workflow::keys::NodeKind;
 use crate::workflow::problem::Code;
@@ -13,67 +13,68 @@ use claw_providers::request::Effort;
 const DEFAULT_AGENT: &str = "general-purpose";
 /// Turns where neither the node nor the agent says.
 const DEFAULT_TURNS: u32 = 50;
-/// `window` of a merge by agents.
-const DEFAULT_WINDOW: u64 = 64 * 1024;
 
 impl<'a> Build<'a> {
-    pub(super) fn work(
-        &mut self,
-        node: &'a NodeFile,
-        keys: &'a Section,
-        visible: &Visible<'_>,
-    ) -> Option<Work> {
-        let id = node.id.as_str();
+    pub(super) fn work(&mut self, ix: NodeIx, visible: &Visible<'_>) -> Option<Work> {
+        let node = self.forest.slot(ix).node;
         match node.kind {
-            NodeKind::Agent => self.agent_work(node, keys, visible).map(Work::Agent),
-            NodeKind::Command => self.command(node, keys, visible).map(Work::Command),
+            NodeKind::Agent => self.agent_work(node, visible).map(Work::Agent),
+            NodeKind::Command => self.command(node, visible).map(Work::Command),
             NodeKind::Set => {
-                let value = keys.get("value")?;
-                let spot = self.spot(id, "value", value);
+                let value = node.keys.get("value")?;
+                let spot = self.spot(node, "value", value);
                 self.expr(&spot, value.text()?, visible).map(|value| Work::Set { value })
             }
-            NodeKind::Merge => self.merge(node, keys, visible).map(Work::Merge),
-            NodeKind::Group | NodeKind::Gate | NodeKind::Workflow => {
-                let message = format!("kind `{}` is not in this version yet", node.kind.as_str());
-                let problem =
-                    self.source.problem(Code::E107, node.span.clone(), format!("node.{id}.kind"), message);
-                self.problems.push(problem);
-                None
-            }
+            NodeKind::Merge => self.merge(node, visible).map(Work::Merge),
+            NodeKind::Group => self.group(ix, node).map(|group| Work::Group(Box::new(group))),
+            NodeKind::Workflow => self.nested(ix, node, visible).map(|group| Work::Group(Box::new(group))),
+            NodeKind::Gate => self.gate(node, visible).map(Work::Gate),
         }
     }
 
     pub(super) fn optional_template(
         &mut self,
-        id: &'a str,
+        node: &'a NodeFile,
         keys: &Section,
         key: &'static str,
         visible: &Visible<'_>,
     ) -> Option<Template> {
         let value = keys.get(key)?;
-        let spot = self.spot(id, key, value);
+        let spot = self.spot(node, key, value);
         self.template(&spot, value.text()?, visible)
     }
 
-    fn agent_work(
+    pub(super) fn optional_expr(
         &mut self,
         node: &'a NodeFile,
-        keys: &'a Section,
+        keys: &Section,
+        (name, key): (&str, &'static str),
         visible: &Visible<'_>,
-    ) -> Option<AgentWork> {
-        let id = node.id.as_str();
-        let spot =
-            Spot { source: self.source, span: node.span.clone(), node: id, key: "agent", exact: false };
+    ) -> Option<Expr> {
+        let value = keys.get(name)?;
+        let spot = self.spot(node, key, value);
+        self.expr(&spot, value.text()?, visible)
+    }
+
+    pub(super) fn agent_work(&mut self, node: &'a NodeFile, visible: &Visible<'_>) -> Option<AgentWork> {
+        let keys = &node.keys;
+        let spot = Spot {
+            source: self.source,
+            span: node.span.clone(),
+            node: Some(node),
+            key: "agent",
+            exact: false,
+        };
         let named = match keys.get("agent") {
-            Some(value) => self.spot(id, "agent", value),
+            Some(value) => self.spot(node, "agent", value),
             None => spot.clone(),
         };
         let definition = self.agent(&named, keys.text("agent").unwrap_or(DEFAULT_AGENT));
-        let prompt = self.prompt(node, keys, visible);
-        let system_append = self.optional_template(id, keys, "system_append", visible);
+        let prompt = self.prompt(node, visible);
+        let system_append = self.optional_template(node, keys, "system_append", visible);
         let mut attach = Vec::new();
         for value in keys.list("attach") {
-            let spot = self.spot(id, "attach", value);
+            let spot = self.spot(node, "attach", value);
             attach.extend(self.template(&spot, value.text().unwrap_or_default(), visible));
         }
         let own_models = self.models(&spot, keys);
@@ -96,59 +97,34 @@ impl<'a> Build<'a> {
             permission,
             max_turns: turns.or(definition.max_turns).unwrap_or(DEFAULT_TURNS),
             attach,
-            spawn: false,
+            spawn: keys.flag("spawn").unwrap_or(false),
             definition,
         })
     }
 
-    fn prompt(&mut self, node: &'a NodeFile, keys: &Section, visible: &Visible<'_>) -> Option<Template> {
-        let id = node.id.as_str();
+    fn prompt(&mut self, node: &'a NodeFile, visible: &Visible<'_>) -> Option<Template> {
+        let keys = &node.keys;
         let Some(value) = keys.get("prompt_file") else {
-            return self.optional_template(id, keys, "prompt", visible);
+            return self.optional_template(node, keys, "prompt", visible);
         };
         let path = self.folder.join(value.text()?);
         match self.surroundings.read_text(&path) {
             Ok(text) => {
                 let source = Source::new(&path, &text);
-                let spot =
-                    Spot { source: &source, span: 0..text.len(), node: id, key: "prompt_file", exact: true };
+                let spot = Spot {
+                    source: &source,
+                    span: 0..text.len(),
+                    node: Some(node),
+                    key: "prompt_file",
+                    exact: true,
+                };
                 self.template(&spot, &text, visible)
             }
             Err(error) => {
                 let message = format!("`{}` cannot be read: {error}", path.display());
-                self.problems.push(self.spot(id, "prompt_file", value).problem(Code::E109, message));
+                self.problems.push(self.spot(node, "prompt_file", value).problem(Code::E109, message));
                 None
             }
         }
-    }
-
-    fn merge(&mut self, node: &'a NodeFile, keys: &'a Section, visible: &Visible<'_>) -> Option<MergeWork> {
-        let id = node.id.as_str();
-        let mut from = Vec::new();
-        for value in keys.list("from") {
-            let spot = self.spot(id, "from", value);
-            from.extend(self.expr(&spot, value.text().unwrap_or_default(), visible));
-        }
-        let item = Visible { bound: &["item"], ..*visible };
-        let items = Visible { bound: &["items"], ..*visible };
-        let strategy = match keys.text("strategy")? {
-            "concat" => MergeStrategy::Concat,
-            "dedupe" => MergeStrategy::Dedupe {
-                key: self.optional_template(id, keys, "key", &item)?,
-                prefer: match keys.get("prefer") {
-                    Some(value) => {
-                        let spot = self.spot(id, "prefer", value);
-                        Some(self.expr(&spot, value.text()?, &item)?)
-                    }
-                    None => None,
-                },
-            },
-            "agent" => MergeStrategy::Agent {
-                agent: Box::new(self.agent_work(node, keys, &items)?),
-                window: usize::try_from(keys.size("window").unwrap_or(DEFAULT_WINDOW)).unwrap_or(usize::MAX),
-            },
-            _ => MergeStrategy::List,
-        };
-        Some(MergeWork { from, strategy, write: self.optional_template(id, keys, "write", visible) })
     }
 }

@@ -483,6 +483,7 @@ impl Schedule {
             error: done.error.clone(),
             usage: usage_json(&usage),
             attempts,
+            iterations: 1,
             file,
             schema: schema_of(node),
         }

@@ -4,6 +4,7 @@ use super::keys::{Key, NodeKind};
 use crate::addr::NodeId;
 use serde_json::Value as Json;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A value with its place.
@@ -69,8 +70,26 @@ pub struct NodeFile {
     pub span: Range<usize>,
     /// Its kind.
     pub kind: NodeKind,
-    /// Its keys.
+    /// Its keys: those of its own first, then what `defaults` lend.
     pub keys: Section,
+    /// How many of `keys` are its own.
+    pub own: usize,
+    /// Path of the nodes round it: empty, or `fix.body.`.
+    pub within: Arc<str>,
+    /// Nodes of its body.
+    pub body: Vec<NodeFile>,
+}
+
+impl NodeFile {
+    /// The entry of a key that stands at the node itself.
+    pub fn own_entry(&self, name: &str) -> Option<&Entry> {
+        self.keys.entries[..self.own].iter().find(|entry| entry.key.name == name)
+    }
+
+    /// `fix.body.edit`.
+    pub fn path(&self) -> String {
+        format!("{}{}", self.within, self.id)
+    }
 }
 
 /// The whole file.

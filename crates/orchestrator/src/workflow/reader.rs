@@ -9,6 +9,7 @@ use claw_kernel::near::nearest;
 use serde_json::Value as Json;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -67,7 +68,7 @@ pub const RESERVED: [&str; 44] = [
 ///
 /// # Errors
 /// E100 alone; else all of E101 to E107 that the keys show.
-pub fn read(source: &Source<'_>) -> Result<WorkflowFile, Vec<Problem>> {
+pub fn read(source: &Source) -> Result<WorkflowFile, Vec<Problem>> {
     let (file, problems) = read_what_is_good(source)?;
     if problems.is_empty() { Ok(file) } else { Err(problems) }
 }
@@ -76,12 +77,12 @@ pub fn read(source: &Source<'_>) -> Result<WorkflowFile, Vec<Problem>> {
 ///
 /// # Errors
 /// E100.
-pub fn read_what_is_good(source: &Source<'_>) -> Result<(WorkflowFile, Vec<Problem>), Vec<Problem>> {
-    let document = DeTable::parse(source.text).map_err(|error| {
+pub fn read_what_is_good(source: &Source) -> Result<(WorkflowFile, Vec<Problem>), Vec<Problem>> {
+    let document = DeTable::parse(&source.text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
         vec![source.problem(Code::E100, span, "", format!("not TOML: {}", error.message().trim()))]
     })?;
-    let mut reader = Reader { source, problems: Vec::new(), near_left: 50, inside_later: false };
+    let mut reader = Reader { source, problems: Vec::new(), near_left: 50 };
     let file = reader.document(document.get_ref());
     Ok((file, reader.problems))
 }
@@ -111,12 +112,10 @@ impl fmt::Display for At<'_> {
 }
 
 struct Reader<'a> {
-    source: &'a Source<'a>,
+    source: &'a Source,
     problems: Vec<Problem>,
     /// Looking for near names costs: only the first so many get one.
     near_left: usize,
-    /// Below a kind of node that is not in this version: said once, not for each key.
-    inside_later: bool,
 }
 
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -161,7 +160,7 @@ impl Reader<'_> {
         if let Some((_, value)) = table.get_key_value("node")
             && let DeValue::Table(nodes) = value.get_ref()
         {
-            file.nodes = self.nodes(nodes, &At::ROOT.child("node"));
+            file.nodes = self.nodes(nodes, &At::ROOT.child("node"), &Arc::from(""));
             if file.nodes.is_empty() && self.problems.is_empty() {
                 self.say(Code::E108, value.span(), &At::ROOT.child("node"), "there is no node");
             }
@@ -229,15 +228,12 @@ impl Reader<'_> {
         value: &Value<'_>,
         at: &At<'_>,
     ) {
-        if key.state == State::Later && !self.inside_later {
+        if key.state == State::Later {
             self.later(key_span, at, &format!("`{}`", key.name));
             return;
         }
-        // The nodes of the top level are read after it, by `document`.
-        if matches!(key.ty, Ty::Nodes)
-            && at.to_string() == "node"
-            && matches!(value.get_ref(), DeValue::Table(_))
-        {
+        // Nodes are read by whoever keeps them: `document` and `nodes`.
+        if matches!(key.ty, Ty::Nodes) && matches!(value.get_ref(), DeValue::Table(_)) {
             let kind = ValKind::Map(Vec::new());
             out.entries.push(Entry { key, key_span, value: Val { span: value.span(), kind } });
             return;
@@ -252,7 +248,8 @@ impl Reader<'_> {
             Some("leave it out, or wait for a later version of claw".into());
     }
 
-    fn nodes(&mut self, table: &DeTable<'_>, at: &At<'_>) -> Vec<NodeFile> {
+    /// The nodes of the file or of a body. `within`: path of the nodes round them, empty or ended by `body.`.
+    fn nodes(&mut self, table: &DeTable<'_>, at: &At<'_>, within: &Arc<str>) -> Vec<NodeFile> {
         let mut out = Vec::with_capacity(table.len());
         for (name, value) in table.iter() {
             let here = at.child(name.get_ref());
@@ -264,11 +261,34 @@ impl Reader<'_> {
                 continue;
             };
             let (kind, section) = self.node(keys, name.span(), &here);
+            let body = self.body(kind, keys, within, name, &here);
             if let Some(id) = id {
-                out.push(NodeFile { id, span: name.span(), kind, keys: section });
+                let own = section.entries.len();
+                let within = Arc::clone(within);
+                out.push(NodeFile { id, span: name.span(), kind, own, keys: section, within, body });
             }
         }
         out
+    }
+
+    fn body(
+        &mut self,
+        kind: NodeKind,
+        keys: &DeTable<'_>,
+        within: &str,
+        name: &Spanned<std::borrow::Cow<'_, str>>,
+        at: &At<'_>,
+    ) -> Vec<NodeFile> {
+        let Some((key, value)) = keys.get_key_value("body").filter(|_| kind == NodeKind::Group) else {
+            return Vec::new();
+        };
+        let DeValue::Table(nodes) = value.get_ref() else { return Vec::new() };
+        let at = at.child("body");
+        if nodes.is_empty() {
+            self.say(Code::E108, key.span(), &at, "the body has no node");
+        }
+        let within: Arc<str> = format!("{within}{}.body.", name.get_ref()).into();
+        self.nodes(nodes, &at, &within)
     }
 
     fn node(&mut self, table: &DeTable<'_>, span: Range<usize>, at: &At<'_>) -> (NodeKind, Section) {
@@ -286,16 +306,6 @@ impl Reader<'_> {
             }
             return (NodeKind::Set, Section::default());
         };
-        let outer = self.inside_later;
-        let git = kind == NodeKind::Merge
-            && table.get("strategy").and_then(|v| v.get_ref().as_str()) == Some("git");
-        if let Some(value) = table.get("kind").filter(|_| !kind.runs() && !outer) {
-            self.later(value.span(), &at.child("kind"), &format!("kind `{}`", kind.as_str()));
-            self.inside_later = true;
-        } else if let Some(value) = table.get("strategy").filter(|_| git && !outer) {
-            self.later(value.span(), &at.child("strategy"), "strategy `git`");
-            self.inside_later = true;
-        }
         let mut out = Section { span: span.clone(), entries: Vec::with_capacity(table.len()) };
         for (name, value) in table.iter() {
             let here = at.child(name.get_ref());
@@ -305,7 +315,6 @@ impl Reader<'_> {
             }
         }
         self.required(keys::of(kind), &out, span, at);
-        self.inside_later = outer;
         (kind, out)
     }
 

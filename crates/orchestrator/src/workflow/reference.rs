@@ -27,8 +27,7 @@ pub fn reference_markdown() -> String {
     section(&mut out, "Top level", keys::TOP, 2);
     section(&mut out, "Every node: `[node.<id>]`", keys::common(), 2);
     for kind in NodeKind::ALL {
-        let later = if kind.runs() { "" } else { " (not in this version yet)" };
-        section(&mut out, &format!("`kind = \"{}\"`{later}", kind.as_str()), keys::own(kind), 2);
+        section(&mut out, &format!("`kind = \"{}\"`", kind.as_str()), keys::own(kind), 2);
     }
     out.push_str(NOTES);
     out.push_str("\n## Problems\n\n| code | meaning |\n|---|---|\n");

@@ -38,7 +38,6 @@ fn literal(text: &str) -> Option<Value> {
 fn node() -> Value {
     let kinds: Vec<Value> = NodeKind::ALL
         .into_iter()
-        .filter(|kind| kind.runs())
         .map(|kind| {
             let mut schema = table(keys::of(kind));
             schema["properties"]["kind"]["const"] = json!(kind.as_str());

@@ -2,23 +2,24 @@
 
 use super::problem::{Code, Place, Problem};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The text with the beginnings of its lines.
 #[derive(Debug)]
-pub struct Source<'a> {
+pub struct Source {
     /// As the user named it.
-    pub file: &'a Path,
+    pub file: PathBuf,
     /// The whole text.
-    pub text: &'a str,
+    pub text: Arc<str>,
     lines: Vec<usize>,
 }
 
-impl<'a> Source<'a> {
+impl Source {
     /// Looks through the text once.
-    pub fn new(file: &'a Path, text: &'a str) -> Self {
+    pub fn new(file: &Path, text: &str) -> Self {
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { file, text, lines: std::iter::once(0).chain(starts).collect() }
+        Self { file: file.to_owned(), text: text.into(), lines: std::iter::once(0).chain(starts).collect() }
     }
 
     /// The place of some bytes.
@@ -27,7 +28,7 @@ impl<'a> Source<'a> {
         let line = self.lines.partition_point(|begin| *begin <= start).max(1);
         let begin = self.lines[line - 1];
         let column = self.text[begin..start].chars().count() + 1;
-        Place { file: self.file.to_owned(), line, column, span }
+        Place { file: self.file.clone(), line, column, span }
     }
 
     /// A problem at some bytes.

@@ -5,9 +5,12 @@ use crate::plan::InputArgs;
 use std::fmt::Write;
 
 #[test]
-fn the_large_example_parses_and_only_names_what_comes_later() {
-    let problems = plan_of(include_str!("review_and_fix.toml"), &InputArgs::default()).unwrap_err();
-    insta::assert_snapshot!(said(&problems));
+fn the_large_example_plans_without_a_word() {
+    let plan = match plan_of(include_str!("review_and_fix.toml"), &InputArgs::default()) {
+        Ok(plan) => plan,
+        Err(problems) => panic!("{}", said(&problems)),
+    };
+    assert!(plan.warnings.is_empty(), "{}", said(&plan.warnings));
 }
 
 fn chain(count: usize, cyclic: bool) -> String {

@@ -47,6 +47,26 @@ const KEYS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Budgets, isolation, gates, groups.
+const BODIES: &[(&str, &str)] = &[
+    (
+        "budgets that make no sense",
+        "[budget]\nwarn = 1.5\n[node.a]\nprompt = 'x'\nbudget = { usd = 1.0, reserve = 1.0, wall = '0s', unknown_price = 'tokens_only' }\n[node.b]\nprompt = 'x'\nbudget = { tokens = 5, output_tokens = 6 }\n",
+    ),
+    (
+        "isolation where there is no folder",
+        "[node.a]\nprompt = 'x'\nbase = 'parent_dirty'\n[node.b]\nkind = 'set'\nvalue = '1'\nisolation = 'worktree'\n[node.c]\nkind = 'merge'\nstrategy = 'list'\nfrom = ['a']\nneeds = ['a']\nisolation = 'worktree'\n",
+    ),
+    (
+        "a git merge of what has no branch",
+        "[node.a]\nprompt = 'x'\n[node.b]\nprompt = 'x'\nisolation = 'worktree'\n[node.m]\nkind = 'merge'\nstrategy = 'git'\nneeds = ['a', 'b']\nfrom = ['a', 'b', 'b.outputs']\n",
+    ),
+    (
+        "a price that is not known",
+        "[budget]\nusd = 1.0\n[node.a]\nprompt = 'x'\nmodel = ['good', 'unpriced-1']\n",
+    ),
+];
+
 const GRAPH: &[(&str, &str)] = &[
     (
         "a cycle and a self loop",
@@ -151,9 +171,14 @@ fn problems_of_agents_tools_and_limits_are_said_with_their_places() {
 }
 
 #[test]
+fn problems_of_bodies_are_said_with_their_places() {
+    insta::assert_snapshot!(all(BODIES).0);
+}
+
+#[test]
 fn every_code_has_a_text_that_shows_it() {
     let mut shown = BTreeSet::new();
-    for table in [KEYS, GRAPH, NAMES, LATE] {
+    for table in [KEYS, GRAPH, NAMES, LATE, BODIES] {
         shown.extend(all(table).1);
     }
     // Nested files come later; these four come up when something is expanded, and W… do not stop a plan.

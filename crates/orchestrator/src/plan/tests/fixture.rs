@@ -63,6 +63,10 @@ impl Surroundings for Fake {
         }
     }
 
+    fn price_known(&self, model: Option<&str>) -> bool {
+        !model.is_some_and(|model| model.contains("unpriced"))
+    }
+
     fn default_commands(&self) -> usize {
         4
     }

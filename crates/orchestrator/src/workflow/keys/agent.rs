@@ -32,5 +32,5 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("permission", PERMISSION, "the agent's", "narrows what it may do"),
     Key::new("max_turns", Ty::Int(1, 10_000), "50", "requests in one conversation"),
     Key::new("attach", Ty::List(&Ty::Tmpl), "[]", "files whose text is put behind the prompt"),
-    Key::new("spawn", Ty::Bool, "false", "whether it may start children").later(),
+    Key::new("spawn", Ty::Bool, "false", "whether it may start children"),
 ];

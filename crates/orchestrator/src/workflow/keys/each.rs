@@ -25,13 +25,23 @@ pub(super) const EACH: &[Key] = &[
         "\"collect\"",
         "what a failed item does to the rest",
     ),
-    Key::new("warm", Ty::Bool, "", "hold the rest back until the first answer begins").later(),
+    Key::new(
+        "warm",
+        Ty::Bool,
+        "where cache reads have a price and the shared prefix is long",
+        "hold the rest back until the first answer begins, 5 s at most",
+    ),
 ];
 
 pub(super) const LOOP: &[Key] = &[
     Key::new("max", Ty::Int(1, 1_000), "required", "at most so many iterations"),
-    Key::new("until", Ty::Expr, "", "true ends it"),
-    Key::new("carry", Ty::Idents(&Ty::Expr), "{}", "handed to the next iteration"),
-    Key::new("stall", Ty::Int(1, 1_000), "", "so many iterations without a change end it"),
+    Key::new("until", Ty::Expr, "", "over this iteration; true ends it"),
+    Key::new("carry", Ty::Idents(&Ty::Expr), "{}", "seen as `loop.<name>` by the next iteration"),
+    Key::new(
+        "stall",
+        Ty::Int(1, 1_000),
+        "",
+        "so many iterations with equal carried values end it as `max` does",
+    ),
     Key::new("on_exhausted", Ty::Enum(&["fail", "continue"], &[]), "\"fail\"", "what `max` does"),
 ];

@@ -41,14 +41,6 @@ impl NodeKind {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
-
-    /// Whether this version runs it.
-    pub fn runs(self) -> bool {
-        match self {
-            Self::Agent | Self::Command | Self::Merge | Self::Set => true,
-            Self::Group | Self::Gate | Self::Workflow => false,
-        }
-    }
 }
 
 /// Whether this version honours a key.

@@ -58,7 +58,7 @@ pub const TOP: &[Key] = &[
     Key::new("inputs", Ty::Idents(&Ty::Table(INPUT)), "{}", "values given when it is started"),
     Key::new("agents", Ty::Agents(&Ty::Table(AGENT)), "{}", "agents defined here"),
     Key::new("limits", Ty::Table(LIMITS), "", "ceilings"),
-    Key::new("budget", Ty::Table(BUDGET), "", "ceilings of cost").later(),
+    Key::new("budget", Ty::Table(BUDGET), "", "ceilings of the run"),
     Key::new("defaults", Ty::Defaults, "{}", "any key of a node, applied where its kind has it"),
     Key::new("merge", Ty::Table(MERGE), "", "how the run reports to a parent session"),
     Key::new("node", Ty::Nodes, "required", "the nodes, each `[node.<id>]`"),

@@ -44,11 +44,8 @@ impl Reader<'_> {
                 let table = self.table(value, at)?;
                 Some(ValKind::Section(self.section(table, value.span(), keys, at)))
             }
-            Ty::Nodes => {
-                let table = self.table(value, at)?;
-                self.nodes(table, at);
-                Some(ValKind::Map(Vec::new()))
-            }
+            // A table of nodes never comes here: it is read by whoever keeps them.
+            Ty::Nodes => self.not(value, "a table", at),
             Ty::Defaults => {
                 let table = self.table(value, at)?;
                 Some(ValKind::Section(self.defaults(table, value, at)))
@@ -131,12 +128,8 @@ impl Reader<'_> {
         }
         let stem = text.split(':').next().unwrap_or(text);
         if later.contains(&stem) || (text.starts_with("n:") && later.contains(&"any_succeeded")) {
-            // Inside something that is not in this version, that was said already.
-            if !self.inside_later {
-                self.later(value.span(), at, &format!("`{text}`"));
-                return None;
-            }
-            return Some(());
+            self.later(value.span(), at, &format!("`{text}`"));
+            return None;
         }
         let near = self.near(text, now.iter().copied());
         let help = match near {
@@ -211,7 +204,10 @@ impl Reader<'_> {
         let known = |name: &str| -> Option<&'static Key> {
             let common = keys::common().iter().find(|key| key.name == name && key.name != "kind");
             common.or_else(|| {
-                NodeKind::ALL.iter().flat_map(|kind| keys::own(*kind)).find(|key| key.name == name)
+                NodeKind::ALL
+                    .iter()
+                    .flat_map(|kind| keys::own(*kind))
+                    .find(|key| key.name == name && key.name != "body")
             })
         };
         let mut out = Section { span: value.span(), entries: Vec::new() };
