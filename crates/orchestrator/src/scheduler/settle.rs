@@ -465,6 +465,8 @@ impl Schedule {
             self.branches.insert(place, steps.clone());
         }
         let attempts = steps.iter().map(|step| self.steps[step.at()].attempt).sum();
+        let owners = steps.iter().filter_map(|step| self.steps[step.at()].owner.as_ref());
+        let iterations = owners.map(|owner| owner.iteration).max().unwrap_or(1);
         let usage = steps.iter().map(|step| &self.steps[step.at()]);
         let usage = usage.fold(Usage::NOTHING, |sum, step| sum.plus(&step.usage).plus(&step.before));
         let (output, outputs, file) = match &node.each {
@@ -483,7 +485,7 @@ impl Schedule {
             error: done.error.clone(),
             usage: usage_json(&usage),
             attempts,
-            iterations: 1,
+            iterations,
             file,
             schema: schema_of(node),
         }
@@ -499,6 +501,7 @@ impl Schedule {
             error: step.error.clone(),
             usage: usage_json(&step.usage.plus(&step.before)),
             attempts: step.attempt,
+            iterations: 1,
             file: step.file.clone(),
             schema: schema_of(node),
         }

@@ -124,6 +124,7 @@ impl NodeView {
             error: None,
             usage: Value::Null,
             attempts: 0,
+            iterations: 0,
             file: None,
             schema: None,
         }
