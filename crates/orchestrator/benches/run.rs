@@ -114,6 +114,8 @@ async fn run(text: &str) -> Option<usize> {
         shared: Shared::default(),
     });
     let options = RunOptions {
+        again: None,
+        stubs: None,
         workspace: folder.path().to_owned(),
         runs: Runs::of_project(folder.path(), None),
         secret_key: folder.path().join("key"),

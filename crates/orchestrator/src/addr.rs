@@ -152,6 +152,19 @@ impl StepAddr {
         &self.0
     }
 
+    /// Ids of the nodes that it goes through, without items, iterations and children.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            AddrPart::Node { node, .. } => Some(node.as_str()),
+            AddrPart::Child(_) => None,
+        })
+    }
+
+    /// The path of its node in the plan: those ids joined by `/`.
+    pub fn path(&self) -> String {
+        self.nodes().collect::<Vec<_>>().join("/")
+    }
+
     /// The folder of one attempt, below `nodes/`: `<address>.<attempt>`.
     pub fn folder(&self, attempt: u32) -> String {
         format!("{self}.{attempt}")

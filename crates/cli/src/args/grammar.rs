@@ -125,6 +125,13 @@ pub struct InputFlags {
     pub inputs: Option<PathBuf>,
 }
 
+/// What `--rerun` runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rerun {
+    /// Steps that did not succeed
+    Failed,
+}
+
 /// Flags of `claw run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunFlags {
@@ -142,6 +149,18 @@ pub struct RunFlags {
     /// Go on with a run of this file: what succeeded is not done again (default: the newest run)
     #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true)]
     pub resume: Option<Option<String>>,
+    /// Run this step and all that depends on it again: a step such as `explore=security`, or a node's path
+    #[arg(long, value_name = "STEP", value_parser = not_blank, group = "again")]
+    pub from: Option<String>,
+    /// Run this step again and nothing else
+    #[arg(long, value_name = "STEP", value_parser = not_blank, group = "again")]
+    pub only: Option<String>,
+    /// Run again what failed, and all that depends on it
+    #[arg(long, value_enum, value_name = "WHAT", group = "again")]
+    pub rerun: Option<Rerun>,
+    /// Answer agents from a TOML or JSON file instead of asking a model
+    #[arg(long, value_name = "FILE")]
+    pub stub: Option<PathBuf>,
     /// Give up lines of the run's journal that are damaged; their steps are in doubt
     #[arg(long, requires = "resume")]
     pub accept_damage: bool,

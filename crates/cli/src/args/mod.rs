@@ -9,7 +9,7 @@ mod misuse;
 mod tests;
 
 pub use grammar::{
-    CheckFlags, Format, GraphFlags, GraphForm, InputFlags, ModelsFlags, RunFlags, RunsCommand, ShowFlags,
-    TalkFlags, WorkflowCommand,
+    CheckFlags, Format, GraphFlags, GraphForm, InputFlags, ModelsFlags, Rerun, RunFlags, RunsCommand,
+    ShowFlags, TalkFlags, WorkflowCommand,
 };
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};

@@ -2,9 +2,10 @@
 
 use super::hands::Hands;
 use super::picture::Picture;
+use super::stub::{StubAnswer, Stubs};
 use crate::addr::StepAddr;
 use crate::journal::record::Entry;
-use crate::plan::model::{AgentWork, MergeStrategy, Node, OutputSpec, Work};
+use crate::plan::model::{AgentWork, Node, OutputSpec};
 use crate::report::event::{RunEventKind, StepState, ToolPhase, WaitingFor};
 use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedAgent, Settlement};
 use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
@@ -46,7 +47,7 @@ pub(super) async fn run(
     report: Report,
 ) {
     let node = &hands.plan.nodes[launch.node.at()];
-    let Some(work) = agent_work(node) else { return };
+    let Some(work) = node.agent() else { return };
     let mut picture = Picture::new(hands, launch, node);
     let outcome = match begin(hands, launch, prepared, work).await {
         Ok(request) => {
@@ -70,20 +71,6 @@ pub(super) async fn run(
     let _ = report.send((Outcome { end, usage, denials }, settle));
     if let Ok(settlement) = settled.await {
         picture.settled(&settlement);
-    }
-}
-
-fn agent_work(node: &Node) -> Option<&AgentWork> {
-    match &node.work {
-        Work::Agent(work) => Some(work),
-        Work::Merge(merge) => match &merge.strategy {
-            MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List
-            | MergeStrategy::Concat
-            | MergeStrategy::Dedupe { .. }
-            | MergeStrategy::Git(_) => None,
-        },
-        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
     }
 }
 
@@ -198,6 +185,7 @@ async fn converse(
         attempt: launch.attempt,
         waits,
     });
+    let request = stubbed(hands, launch, request)?;
     let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
     let orders = agent.orders();
     let mut timed_out = false;
@@ -218,6 +206,22 @@ async fn converse(
         end_of(&outcome, node, launch, hands)
     };
     Ok(AgentEnded { agent: Some(outcome), end })
+}
+
+/// With `--stub` the file answers: as a document, for which no tool is needed.
+fn stubbed(hands: &Hands, launch: &Launch, mut request: AgentRequest) -> Result<AgentRequest, Failure> {
+    let Some(stubs) = &hands.options.stubs else { return Ok(request) };
+    match stubs.answer(&launch.addr, launch.attempt) {
+        Some(StubAnswer::Says(_)) => {}
+        Some(StubAnswer::Fails { class, message }) => return Err(Failure::new(class, message)),
+        None => {
+            let message = format!("the stub file has no answer for {}", launch.addr);
+            return Err(Failure::new(FailureClass::Refused, message));
+        }
+    }
+    request.models = vec![Stubs::model_of(&launch.addr, launch.attempt)];
+    request.tools = Some(Vec::new());
+    Ok(request)
 }
 
 /// Done after so much time of work: waiting for a provider or for a person does not count.

@@ -7,6 +7,16 @@ use claw_kernel::supervise::SpawnFailed;
 use std::io;
 use std::path::PathBuf;
 
+/// A name that is no step of the workflow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{asked}` names no step of this run")]
+pub struct NoSuchStep {
+    /// As it was asked for.
+    pub asked: String,
+    /// The nearest.
+    pub near: Option<String>,
+}
+
 /// A run that could not start, or that broke.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -27,6 +37,9 @@ pub enum RunError {
         /// The file that was given.
         asked: PathBuf,
     },
+    /// A step was named that is not there.
+    #[error(transparent)]
+    Step(#[from] NoSuchStep),
     /// Its journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

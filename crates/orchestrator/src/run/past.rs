@@ -1,12 +1,13 @@
 //! The past of a run as the schedule asks for it: the journal's history, with outputs loaded as they are needed.
 
-use crate::addr::{AddrPart, StepAddr};
-use crate::journal::history::{Difference, History, Missed};
+use super::select::Selection;
+use crate::addr::StepAddr;
+use crate::journal::history::{Difference, History, Missed, Success};
 use crate::journal::record::{Answer, EndState, Question};
 use crate::manifest;
-use crate::plan::model::Plan;
+use crate::plan::model::{MergeStrategy, Plan, Work};
 use crate::rundir::{KeptPlan, RunDir};
-use crate::scheduler::{Earlier, Past, PastSuccess};
+use crate::scheduler::{Earlier, Past, PastSuccess, Wanted};
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use claw_providers::usage::Usage;
@@ -19,24 +20,53 @@ use std::sync::Arc;
 pub(super) struct RunPast {
     history: History,
     run: RunDir,
-    /// Nodes of today's plan: a success at another address may serve a renamed one.
-    nodes: HashSet<String>,
+    plan: Arc<Plan>,
+    selection: Selection,
     used: HashSet<StepAddr>,
     /// Plans of earlier takes, read when a step differs.
     plans: RefCell<HashMap<u32, Option<KeptPlan>>>,
 }
 
 impl RunPast {
-    pub fn new(history: History, run: RunDir, plan: &Plan) -> Self {
-        let nodes = plan.nodes.iter().map(|node| node.id.to_string()).collect();
-        Self { history, run, nodes, used: HashSet::new(), plans: RefCell::default() }
+    pub fn new(history: History, run: RunDir, plan: Arc<Plan>, selection: Selection) -> Self {
+        Self { history, run, plan, selection, used: HashSet::new(), plans: RefCell::default() }
     }
 
+    /// A success at an address that is no longer in the plan may serve a renamed node.
     fn is_planned(&self, addr: &StepAddr) -> bool {
-        match addr.parts().first() {
-            Some(AddrPart::Node { node, .. }) => self.nodes.contains(node.as_str()),
-            Some(AddrPart::Child(_)) | None => false,
+        self.plan.at_path(addr.nodes()).is_some()
+    }
+
+    /// The address of a success that stands for the step.
+    fn found(&self, addr: &StepAddr, key: &Digest) -> Option<StepAddr> {
+        if self.selection.runs_again(addr) {
+            return None;
         }
+        let own = self.history.step(addr).and_then(|step| step.success.as_ref());
+        let fits = |success: &&Success| self.selection.is_only() || success.key == *key;
+        if own.filter(fits).is_some() && !self.used.contains(addr) {
+            return Some(addr.clone());
+        }
+        self.history
+            .success_by_key(key)
+            .map(|(at, _)| at)
+            .find(|at| !self.is_planned(at) && !self.used.contains(*at))
+            .cloned()
+    }
+
+    /// Whether it costs nothing and changes nothing to make it again.
+    fn is_computed(&self, addr: &StepAddr) -> bool {
+        let node = self.plan.at_path(addr.nodes()).map(|ix| &self.plan.nodes[ix.at()]);
+        node.is_some_and(|node| match &node.work {
+            Work::Set { .. } | Work::Group(_) => true,
+            Work::Merge(merge) => match merge.strategy {
+                MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
+                    merge.write.is_none()
+                }
+                MergeStrategy::Agent { .. } | MergeStrategy::Git(_) => false,
+            },
+            Work::Agent(_) | Work::Command(_) | Work::Gate(_) => false,
+        })
     }
 
     /// `None` where the output is lost or damaged: the step then runs again.
@@ -66,15 +96,7 @@ impl RunPast {
 
 impl Past for RunPast {
     fn success(&mut self, addr: &StepAddr, key: &Digest) -> Option<PastSuccess> {
-        let found = if self.history.success(addr, key).is_some() && !self.used.contains(addr) {
-            addr.clone()
-        } else {
-            self.history
-                .success_by_key(key)
-                .map(|(at, _)| at)
-                .find(|at| !self.is_planned(at) && !self.used.contains(*at))?
-                .clone()
-        };
+        let found = self.found(addr, key)?;
         let success = self.load(&found)?;
         self.used.insert(found);
         Some(success)
@@ -86,6 +108,9 @@ impl Past for RunPast {
 
     /// The newest whose transcript is there: a kill may have come before it was begun.
     fn transcript(&self, addr: &StepAddr, key: &Digest) -> Option<Earlier> {
+        if self.selection.begins_anew(addr) {
+            return None;
+        }
         let found = self.history.to_go_on(addr, key).find(|attempt| {
             self.run.transcript(addr, attempt.number).metadata().is_ok_and(|meta| meta.len() > 0)
         })?;
@@ -98,6 +123,10 @@ impl Past for RunPast {
     }
 
     fn in_doubt(&self, addr: &StepAddr) -> bool {
+        // Whoever names a step has decided.
+        if self.selection.begins_anew(addr) {
+            return false;
+        }
         // One whose effect is done and whose end is lost gave an output that nobody has.
         let last = self.history.last_attempt(addr);
         let done = last.is_some_and(|last| last.done.is_some() && last.ended.is_none());
@@ -113,12 +142,7 @@ impl Past for RunPast {
         let Missed::Changed { take, .. } = self.history.why_missed(addr, key) else { return None };
         let mut plans = self.plans.borrow_mut();
         let plan = plans.entry(take).or_insert_with(|| KeptPlan::read(&self.run, take).ok());
-        let then = match addr.parts().first() {
-            Some(AddrPart::Node { node, .. }) => {
-                plan.as_ref().and_then(|plan| plan.static_keys.get(node.as_str()))
-            }
-            Some(AddrPart::Child(_)) | None => None,
-        };
+        let then = plan.as_ref().and_then(|plan| plan.static_keys.get(&addr.path()));
         Some(Difference::between(then, own))
     }
 
@@ -143,5 +167,17 @@ impl Past for RunPast {
 
     fn is_empty(&self) -> bool {
         self.history.takes() == 0
+    }
+
+    fn wanted(&self, addr: &StepAddr) -> Wanted {
+        if !self.selection.is_only() || self.selection.names(addr) {
+            return Wanted::Run;
+        }
+        if self.history.step(addr).is_some_and(|step| step.success.is_some())
+            && !self.selection.is_round(addr)
+        {
+            return Wanted::Keep;
+        }
+        if self.is_computed(addr) { Wanted::Run } else { Wanted::Leave }
     }
 }

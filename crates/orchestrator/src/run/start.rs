@@ -1,10 +1,13 @@
 //! From a plan to a running run: folder, lock, journal, past, schedule, actor. And the handle of whoever waits.
 
 use super::error::RunError;
+use super::given::Given;
 use super::hands::Hands;
 use super::locks::LockRoom;
 use super::past::RunPast;
-use crate::expr::{Data, InputView, RunView};
+use super::select::{Again, Selection};
+use super::stub::Stubs;
+use crate::expr::{InputView, RunView};
 use crate::journal::history::History;
 use crate::journal::record::{Entry, Take};
 use crate::journal::store::{self, JournalWriter, Opened};
@@ -15,7 +18,7 @@ use crate::report::bus::EventBus;
 use crate::report::event::{RunEvent, RunEventKind};
 use crate::report::status::EndSignal;
 use crate::report::{RunReport, markdown};
-use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, SecretKey, TakeFiles};
+use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, TakeFiles};
 use crate::scheduler::{
     ActorArguments, Event, NoPast, Past, RunFinish, RunMsg, RunRef, Schedule, ScheduleContext,
 };
@@ -32,6 +35,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::task::TaskTracker;
+
+/// The field of a take's limits that says that a file answered.
+const STUBBED: &str = "stubs";
 
 /// What a run works with.
 #[derive(Clone)]
@@ -64,6 +70,10 @@ pub struct RunOptions {
     pub resume: Option<ResumeFrom>,
     /// Lines of the journal that are lost are given up; their steps are in doubt.
     pub accept_damage: bool,
+    /// What of a run that is gone on with is to run again.
+    pub again: Option<Again>,
+    /// Answers agents in place of a model: the same that is [`AgentServices::model`].
+    pub stubs: Option<Arc<Stubs>>,
     /// At most this, for every step.
     pub permission: Permission,
     /// For agents to which neither the file nor their definition gives one.
@@ -109,22 +119,31 @@ pub async fn start(
 ) -> Result<RunHandle, RunError> {
     let opened = open(&services, &plan, &options).await?;
     let Ready { run, lock, journal, history, base_commit, mut notes } = opened;
+    let selection = Selection::new(options.again.as_ref(), &plan, &history)?;
+    notes.extend(selection.notes().iter().cloned());
     let take = history.takes() + 1;
     if take > 1
         && let Err(error) = manifest::rebuild::rebuild(&run, &history)
     {
         notes.push(error.to_string());
     }
-    let inputs = write_take(&plan, &options, &run, take, &journal).await?;
+    let given = write_take(&plan, &options, &run, take, &journal).await?;
+    if take > 1 {
+        notes.extend(given.differing_secrets(&run, take - 1));
+        notes.extend(stubs_before(&run, take, &options));
+    }
     let spent = history.usage();
     let board = Arc::new(Board::new(plan.name.clone(), plan.top.nodes().len(), clock::now(), spent));
     let bus = Arc::new(EventBus::new(run.id(), board));
     let tracker = TaskTracker::new();
     let token = CancelToken::new();
-    let past: Box<dyn Past> =
-        if take > 1 { Box::new(RunPast::new(history, run.clone(), &plan)) } else { Box::new(NoPast) };
+    let past: Box<dyn Past> = if take > 1 {
+        Box::new(RunPast::new(history, run.clone(), Arc::clone(&plan), selection))
+    } else {
+        Box::new(NoPast)
+    };
     let schedule =
-        Schedule::new(Arc::clone(&plan), context(&run, inputs, base_commit, options.can_ask), past);
+        Schedule::new(Arc::clone(&plan), context(&run, given.views, base_commit, options.can_ask), past);
     let hands = Arc::new(Hands {
         plan: Arc::clone(&plan),
         run: run.clone(),
@@ -222,38 +241,16 @@ async fn write_take(
     run: &RunDir,
     take: u32,
     journal: &JournalWriter,
-) -> Result<IndexMap<String, InputView>, RunError> {
-    let secret = plan.inputs.values().any(|input| input.secret);
-    let key_path = options.secret_key.clone();
-    let key = if secret {
-        let write = |source| RunError::Write { path: key_path.clone(), source };
-        Some(SecretKey::load_or_make(&options.secret_key).map_err(write)?)
-    } else {
-        None
-    };
-    let mut views = IndexMap::new();
-    let mut on_disk = IndexMap::new();
-    for (id, input) in &plan.inputs {
-        let kept = match (&key, input.secret) {
-            (Some(key), true) => InputOnDisk::of(&input.value, true, key),
-            (Some(_) | None, _) => InputOnDisk::Value(input.value.clone()),
-        };
-        let keyed = match &kept {
-            InputOnDisk::Secret(digest) => Some(*digest),
-            InputOnDisk::Value(_) => None,
-        };
-        views.insert(
-            id.clone(),
-            InputView { value: Data::new(input.value.clone()), fenced: input.fenced, keyed },
-        );
-        on_disk.insert(id.clone(), kept);
-    }
+) -> Result<Given, RunError> {
+    let given = Given::of(plan, options, run)?;
     let static_keys: IndexMap<String, Digest> =
-        plan.nodes.iter().map(|node| (node.id.to_string(), node.static_key)).collect();
+        plan.paths().map(|(ix, path)| (path, plan.nodes[ix.at()].static_key)).collect();
     let kept = KeptPlan { plan: plan.json(), static_keys };
     let limits = serde_json::json!({ "concurrency": plan.limits.concurrency, "commands": plan.limits.commands,
-        "agents": plan.limits.agents, "depth": plan.limits.depth, "providers": plan.limits.providers });
-    TakeFiles { source: &plan.source, plan: &kept, inputs: &on_disk, limits: &limits }.write(run, take)?;
+        "agents": plan.limits.agents, "depth": plan.limits.depth, "providers": plan.limits.providers,
+        STUBBED: options.stubs.is_some() });
+    TakeFiles { source: &plan.source, plan: &kept, inputs: &given.on_disk, limits: &limits }
+        .write(run, take)?;
     let static_parts = kept.static_keys.values().map(Digest::as_bytes);
     let entry = Entry::Take(Take {
         take,
@@ -262,10 +259,23 @@ async fn write_take(
         version: options.version.clone(),
         file: Digest::of(plan.source.as_bytes()),
         plan: Digest::of_parts(static_parts),
-        inputs: InputOnDisk::digest(&on_disk).map_err(crate::journal::error::JournalError::Encode)?,
+        inputs: InputOnDisk::digest(&given.on_disk).map_err(crate::journal::error::JournalError::Encode)?,
     });
     journal.record(None, None, entry).await?.done().await?;
-    Ok(views)
+    Ok(given)
+}
+
+/// What a file answered is no model's word: a take with models is told what it builds on.
+fn stubs_before(run: &RunDir, take: u32, options: &RunOptions) -> Option<String> {
+    let stubbed = |take: &u32| {
+        let path = run.take(*take).join("limits.json");
+        let bytes = rundir::read_small(&path).ok()?;
+        serde_json::from_slice::<serde_json::Value>(&bytes).ok()?.get(STUBBED)?.as_bool()
+    };
+    let before = (1..take).find(|take| stubbed(take) == Some(true)).filter(|_| options.stubs.is_none())?;
+    Some(format!(
+        "agents of take {before} were answered from a stub file, and what they gave is kept; --from STEP has them asked"
+    ))
 }
 
 fn context(

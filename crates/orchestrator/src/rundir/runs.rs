@@ -183,7 +183,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RunFile, RunDirError> {
 }
 
 /// Reads a state file, bounded.
-pub(super) fn read_small(path: &Path) -> Result<Vec<u8>, RunDirError> {
+pub(crate) fn read_small(path: &Path) -> Result<Vec<u8>, RunDirError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(RunDirError::io(path))?;
     file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(RunDirError::io(path))?;

@@ -3,6 +3,7 @@
 
 use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, Mode, Sync};
+use claw_kernel::ids::RunId;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -42,6 +43,14 @@ impl SecretKey {
         }
     }
 
+    /// A key for one run: what stands for a secret in one run tells nothing about another.
+    pub fn of_run(&self, run: RunId) -> Self {
+        let mixed = Digest::of_parts([self.0.as_slice(), run.to_string().as_bytes()]);
+        let mut key = [0; LENGTH];
+        key.copy_from_slice(&mixed.as_bytes()[..LENGTH]);
+        Self(key)
+    }
+
     /// What stands for a secret.
     pub fn digest(&self, secret: &str) -> Digest {
         let inner = Digest::of_parts([self.0.as_slice(), secret.as_bytes()]);
@@ -58,6 +67,16 @@ impl SecretKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_secret_has_another_digest_in_every_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = SecretKey::load_or_make(&folder.path().join("key")).unwrap();
+        let (one, other) = (RunId::fresh(), RunId::fresh());
+        assert_eq!(key.of_run(one).digest("hunter2"), key.of_run(one).digest("hunter2"));
+        assert_ne!(key.of_run(one).digest("hunter2"), key.of_run(other).digest("hunter2"));
+        assert_ne!(key.of_run(one).digest("hunter2"), key.digest("hunter2"));
+    }
 
     #[test]
     fn the_key_stays_and_two_users_digests_differ() {

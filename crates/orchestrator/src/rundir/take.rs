@@ -47,7 +47,7 @@ pub struct TakeFiles<'a> {
 pub struct KeptPlan {
     /// The plan, for people and for comparing.
     pub plan: Value,
-    /// The static part of each node's key, by node.
+    /// The static part of each node's key, by the node's path.
     pub static_keys: IndexMap<String, Digest>,
 }
 
@@ -69,6 +69,13 @@ impl TakeFiles<'_> {
         }
         Ok(())
     }
+}
+
+/// The inputs of an earlier take, as they were kept.
+pub fn inputs_of(run: &RunDir, take: u32) -> Result<IndexMap<String, InputOnDisk>, RunDirError> {
+    let path = run.take(take).join("inputs.json");
+    let bytes = super::runs::read_small(&path)?;
+    serde_json::from_slice(&bytes).map_err(|source| RunDirError::Shape { path, source })
 }
 
 impl KeptPlan {

@@ -1,24 +1,21 @@
 //! Everything before the first step, and the order of it: nothing is written while anything can still be wrong.
 
-use super::end;
 use super::watch::{Watch, Watched};
-use crate::args::{Format, RunFlags};
+use super::{ask, end};
+use crate::args::{Format, Rerun, RunFlags};
 use crate::commands::plan_file;
 use crate::commands::runtime::block_on;
 use crate::commands::workflow::style;
 use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, config_home, moved_runs, state_folder};
+use crate::services::{Setup, config_home, moved_runs, read_named, state_folder};
 use crate::signals::{Ending, Signals};
-use crate::terminal::{Question, TerminalAsker, confirm, somebody_to_ask, write_stdout};
+use crate::terminal::{Question, TerminalAsker, somebody_to_ask, write_stdout};
 use claw_agents::permission::{Asker, NobodyToAsk, Permission, Reach};
-use claw_orchestrator::plan::model::{AgentWork, EachSource, MergeStrategy, Node, Plan, Work};
-use claw_orchestrator::run::{ResumeFrom, RunOptions, RunServices};
+use claw_orchestrator::plan::model::{Node, Plan};
+use claw_orchestrator::run::{Again, ResumeFrom, RunOptions, RunServices, StubError, Stubs};
 use claw_orchestrator::rundir::{Runs, project_top};
 use std::sync::Arc;
 use tokio::sync::mpsc;
-
-/// More agents than these are worth a question.
-const MANY_AGENTS: usize = 25;
 
 /// Runs a workflow.
 ///
@@ -39,17 +36,15 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
         write_stdout(plan.graph(style(form)))?;
         return Ok(exit::OK);
     }
-    check_models(&setup, &plan, flags.model.as_deref())?;
+    let stubs = stubs(&setup, &plan, flags)?;
     let asks = somebody_to_ask() && !flags.no_ask;
-    let agents = agents_known(&plan);
-    if agents > MANY_AGENTS
-        && asks
-        && !flags.yes
-        && !confirm(&format!("{} starts {agents} agents or more. Go on?", plan.name))
-    {
-        return Err(ExpectedError::Declined);
+    if stubs.is_none() {
+        check_models(&setup, &plan, flags.model.as_deref())?;
+        if asks {
+            ask::before_a_big_run(&setup, &plan, flags)?;
+        }
     }
-    block_on(go(setup, plan, flags, permission, asks))
+    block_on(go(setup, plan, flags, Start { permission, asks, stubs }))
 }
 
 fn print_plan(plan: &Plan, format: Format) -> Result<u8, ExpectedError> {
@@ -60,13 +55,30 @@ fn print_plan(plan: &Plan, format: Format) -> Result<u8, ExpectedError> {
     Ok(exit::OK)
 }
 
-async fn go(
-    mut setup: Setup,
-    plan: Plan,
-    flags: &RunFlags,
+/// What was decided before the runtime began.
+struct Start {
     permission: Permission,
     asks: bool,
-) -> Result<u8, ExpectedError> {
+    stubs: Option<Arc<Stubs>>,
+}
+
+/// The answers of `--stub`, all of which fit.
+fn stubs(setup: &Setup, plan: &Plan, flags: &RunFlags) -> Result<Option<Arc<Stubs>>, ExpectedError> {
+    let Some(file) = &flags.stub else { return Ok(None) };
+    let text = read_named(file, &setup.path(file))?;
+    let stubs = Stubs::parse(&text).and_then(|stubs| stubs.check(plan).map(|()| stubs));
+    let unfit = |error: StubError| ExpectedError::Usage {
+        message: format!("{}: {error}", file.display()),
+        hint: Some(
+            "a stub file holds an answer for each agent: by node, by path (`fix/edit`) or by step (`look=a`)"
+                .to_owned(),
+        ),
+    };
+    stubs.map(|stubs| Some(Arc::new(stubs))).map_err(unfit)
+}
+
+async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Result<u8, ExpectedError> {
+    let Start { permission, asks, stubs } = start;
     for (name, most) in &plan.limits.providers {
         setup.config.limit(name, *most);
     }
@@ -76,8 +88,12 @@ async fn go(
     let file = setup.path(&plan.file);
     let file = file.canonicalize().unwrap_or(file);
     let protected = vec![file, config_home(), state_folder()];
-    let agents = Arc::new(setup.agent_services(asker, logs.clone(), protected, secret_inputs(&plan))?);
-    let options = options(&setup, flags, permission);
+    let mut agents = setup.agent_services(asker, logs.clone(), protected, secret_inputs(&plan))?;
+    if let Some(stubs) = &stubs {
+        agents.model = Arc::<Stubs>::clone(stubs);
+    }
+    let agents = Arc::new(agents);
+    let options = RunOptions { stubs, ..options(&setup, flags, permission) };
     let services = RunServices { agents: Arc::clone(&agents), logs };
     let handle = tokio::select! {
         started = claw_orchestrator::run::start(services, Arc::new(plan), options) => {
@@ -111,14 +127,24 @@ fn asker(asks: bool) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
 
 fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOptions {
     let workspace = project_top(&setup.cwd);
+    let again = match (&flags.from, &flags.only, flags.rerun) {
+        (Some(step), _, _) => Some(Again::From(step.clone())),
+        (None, Some(step), _) => Some(Again::Only(step.clone())),
+        (None, None, Some(Rerun::Failed)) => Some(Again::Failed),
+        (None, None, None) => None,
+    };
     RunOptions {
         runs: Runs::of_project(&workspace, moved_runs().as_deref()),
         workspace,
         secret_key: state_folder().join("secret.key"),
-        resume: flags.resume.as_ref().map(|which| match which {
-            Some(run) => ResumeFrom::Run(run.clone()),
-            None => ResumeFrom::Newest,
-        }),
+        resume: match &flags.resume {
+            Some(Some(run)) => Some(ResumeFrom::Run(run.clone())),
+            Some(None) => Some(ResumeFrom::Newest),
+            // What is to run again is something that ran.
+            None => again.as_ref().map(|_| ResumeFrom::Newest),
+        },
+        again,
+        stubs: None,
         accept_damage: flags.accept_damage,
         permission,
         model: flags.model.clone(),
@@ -129,7 +155,7 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
 
 /// Every agent has a model that can be asked, before anything is sent or written.
 fn check_models(setup: &Setup, plan: &Plan, flag: Option<&str>) -> Result<(), ExpectedError> {
-    for agent in plan.nodes.iter().filter_map(agent_of) {
+    for agent in plan.nodes.iter().filter_map(Node::agent) {
         if let Some(model) = flag {
             setup.check_model(model)?;
             continue;
@@ -147,30 +173,4 @@ fn check_models(setup: &Setup, plan: &Plan, flag: Option<&str>) -> Result<(), Ex
         }
     }
     Ok(())
-}
-
-fn agent_of(node: &Node) -> Option<&AgentWork> {
-    match &node.work {
-        Work::Agent(agent) => Some(agent),
-        Work::Merge(merge) => match &merge.strategy {
-            MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List
-            | MergeStrategy::Concat
-            | MergeStrategy::Dedupe { .. }
-            | MergeStrategy::Git(_) => None,
-        },
-        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
-    }
-}
-
-/// Agents that the plan knows of; lists that are made while it runs count once.
-fn agents_known(plan: &Plan) -> usize {
-    let of = |node: &Node| match node.each.as_ref().map(|each| &each.source) {
-        Some(EachSource::Static(items)) => items.len(),
-        Some(
-            EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_),
-        )
-        | None => 1,
-    };
-    plan.nodes.iter().filter(|node| agent_of(node).is_some()).map(of).sum()
 }

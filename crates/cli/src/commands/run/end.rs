@@ -76,6 +76,13 @@ pub(super) fn failed(error: &RunError) -> ExpectedError {
             message,
             hint: "`claw runs list` shows the runs of this project and their workflows".to_owned(),
         },
+        RunError::Step(error) => ExpectedError::NotFound {
+            message,
+            hint: error.near.as_ref().map_or_else(
+                || "`claw runs show latest` lists the steps of the newest run".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            ),
+        },
         RunError::Journal(JournalError::Damaged { .. }) => ExpectedError::Run {
             message,
             code: exit::STATE,

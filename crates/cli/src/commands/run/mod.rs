@@ -1,5 +1,6 @@
 //! `claw run FILE`: from the file to a plan, from the plan to a run, from the run to its result.
 
+mod ask;
 mod begin;
 mod end;
 mod lines;
