@@ -20,8 +20,8 @@ mod trees;
 pub(crate) use actor::{ActorArguments, RunFinish, RunMsg, RunRef, Settlement};
 pub use core::{Schedule, ScheduleContext};
 pub use event::{
-    Command, Event, Failure, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent,
-    PreparedArtifact, PreparedCommand, PreparedLine, RunEnd, StepIx,
+    Command, Event, Failure, Folder, ItemsFailed, ItemsToRead, Launch, Outcome, OutcomeEnd, Prepared,
+    PreparedAgent, PreparedArtifact, PreparedCommand, PreparedGitMerge, PreparedLine, RunEnd, StepIx,
 };
 pub use state::{Earlier, NoPast, Past, PastSuccess};
 pub use status::{NodeStanding, StepStanding};
