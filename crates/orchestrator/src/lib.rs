@@ -13,3 +13,4 @@ pub mod run;
 pub mod rundir;
 pub mod scheduler;
 pub mod workflow;
+pub mod worktree;

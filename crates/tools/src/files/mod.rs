@@ -2,6 +2,6 @@
 
 pub mod kind;
 pub mod paths;
-pub(crate) mod remove;
+pub mod remove;
 pub mod text;
 pub mod write;

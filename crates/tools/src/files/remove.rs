@@ -6,12 +6,30 @@
 use claw_kernel::ids::RunId;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Entries after which it is given up.
 const MOST: usize = 4_000_000;
+
+/// Removes what is at a path: a file, a symlink (itself), or a folder with all below it. Nothing there: nothing to do.
+/// Errors: something could not be removed, or there was too much; the rest stays.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    let parent = match rustix::fs::open(parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        other => other?,
+    };
+    match remove(parent.as_fd(), &CString::new(name.as_bytes())?) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
 
 /// Removes an entry of an open folder: a file, a symlink (itself), or a folder with all below it. Errors: something
 /// could not be removed, or there was too much; the rest stays.
@@ -71,7 +89,6 @@ struct Flat<'t> {
 impl Flat<'_> {
     /// Empties every folder of the top one level; whether something was found there.
     fn pass(&mut self) -> io::Result<bool> {
-        use std::os::fd::AsFd;
         let mut found = false;
         let top = self.top;
         let mut entries = Dir::read_from(top)?;
@@ -115,7 +132,6 @@ impl Flat<'_> {
         match rustix::fs::renameat(folder, name, self.top, to.as_str()) {
             // To move a folder is to write into it.
             Err(Errno::ACCESS) => {
-                use std::os::fd::AsFd;
                 open(folder.as_fd(), name)?;
                 Ok(rustix::fs::renameat(folder, name, self.top, to.as_str())?)
             }
@@ -155,7 +171,6 @@ fn is_folder(entries: &Dir, name: &CStr) -> bool {
 mod tests {
     use super::*;
     use rustix::fs::{CWD, mkdirat};
-    use std::os::fd::AsFd;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn chain(root: &std::path::Path, depth: usize) {

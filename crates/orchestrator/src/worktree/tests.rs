@@ -1,0 +1,5 @@
+//! Real repositories in temporary folders.
+
+mod clearing;
+mod folders;
+mod kit;
