@@ -8,19 +8,48 @@ use std::time::Duration;
 const CLAW: &str = env!("CARGO_BIN_EXE_claw");
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Each example: its file, what is copied of the repository, how many requests a run takes.
-const EXAMPLES: &[(&str, &[&str], usize)] = &[("tour.toml", &["crates"], 4)];
+/// An example, with what it is tried on.
+struct Example {
+    file: &'static str,
+    /// Its inputs.
+    args: &'static [&'static str],
+    /// What it says on standard output is in a snapshot; so is its code.
+    code: i32,
+}
+
+const EXAMPLES: &[Example] = &[
+    Example { file: "tour.toml", args: &[], code: 0 },
+    Example { file: "bug-hunt.toml", args: &[], code: 0 },
+    Example { file: "document.toml", args: &["--input", "modules=src/*.rs"], code: 0 },
+    Example { file: "map-files.toml", args: &["--input", "pattern=src/*.rs"], code: 0 },
+    Example {
+        file: "migrate.toml",
+        args: &["--input", "pattern=src/*.rs", "--input", "change=spaces become tabs"],
+        code: 0,
+    },
+    Example { file: "release-notes.toml", args: &["--input", "since=HEAD~1"], code: 0 },
+    Example { file: "repair.toml", args: &["--input", "test=test -e repaired"], code: 1 },
+    Example { file: "research.toml", args: &["--input", "question=How is state kept?"], code: 0 },
+    // Nobody is there whom its gate could ask.
+    Example { file: "review-and-fix.toml", args: &[], code: 4 },
+];
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn house(provider: &ScriptedProvider, surroundings: &[&str]) -> Sandbox {
-    let sandbox = Sandbox::anthropic(provider);
+/// A small project with a history, and all examples.
+fn house(provider: &ScriptedProvider) -> Sandbox {
+    let sandbox = Sandbox::anthropic(provider).with_git();
     let project = sandbox.project();
-    for part in surroundings.iter().chain(&["workflows"]) {
+    for part in ["crates", "workflows"] {
         let copied = run_program(&repository(), "cp", &["-r", part, &project.to_string_lossy()]);
         assert!(copied.is_some(), "cannot copy {part}");
+    }
+    for module in ["one", "two"] {
+        sandbox.write(&format!("src/{module}.rs"), format!("//! Module {module}.\n"));
+        sandbox.git(&["add", "-A"]);
+        sandbox.git(&["commit", "-qm", &format!("Module {module}")]);
     }
     sandbox
 }
@@ -33,17 +62,18 @@ fn all_examples_are_known_here() {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter(|name| name.ends_with(".toml"))
         .collect();
-    let known: BTreeSet<String> = EXAMPLES.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    let known: BTreeSet<String> = EXAMPLES.iter().map(|example| example.file.to_owned()).collect();
     assert_eq!(names, known);
 }
 
 #[test]
 fn every_example_is_checked_planned_and_drawn() {
-    for (name, surroundings, _) in EXAMPLES {
+    for Example { file: name, args, .. } in EXAMPLES {
         let provider = ScriptedProvider::always(Reply::text("never"));
-        let sandbox = house(&provider, surroundings);
+        let sandbox = house(&provider);
         let file = format!("workflows/{name}");
-        let claw = |args: &[&str]| Claw::new(CLAW, &sandbox).args(args).run(BOUND).expect_code(0);
+        let claw =
+            |words: &[&str]| Claw::new(CLAW, &sandbox).args(words).args(*args).run(BOUND).expect_code(0);
         let checked = claw(&["workflow", "check", &file]);
         assert!(!checked.stderr.contains("W1") && !checked.stderr.contains("E1"), "{checked}");
         let plan = claw(&["run", &file, "--plan"]).stdout;
@@ -70,31 +100,36 @@ fn machine_free(plan: &str) -> String {
 }
 
 #[test]
-fn every_example_runs_to_its_end() {
-    for (name, surroundings, requests) in EXAMPLES {
-        for wire in ["anthropic", "openai"] {
-            let provider = ScriptedProvider::always(Reply::text("what I found"));
-            let mut sandbox = house(&provider, surroundings);
-            if wire == "openai" {
-                sandbox = sandbox
-                    .without_env("ANTHROPIC_API_KEY")
-                    .without_env("ANTHROPIC_BASE_URL")
-                    .with_provider(&provider, claw_kit::Wire::OpenAi);
-            }
-            let output = Claw::new(CLAW, &sandbox)
-                .args(["run", &format!("workflows/{name}")])
-                .run(BOUND)
-                .expect_code(0);
-            assert_eq!(provider.count(), *requests, "{name}");
-            assert!(output.stdout.contains("what I found"), "{output}");
-            let open: Vec<_> = sandbox
-                .newest_run()
-                .statuses()
-                .into_values()
-                .filter(|status| status != "completed")
-                .collect();
-            assert!(open.is_empty(), "{open:?}");
+fn every_example_runs_to_its_end_with_answers_from_its_file() {
+    for Example { file: name, args, code } in EXAMPLES.iter().filter(|example| example.file != "tour.toml") {
+        let provider = ScriptedProvider::always(Reply::text("never"));
+        let sandbox = house(&provider);
+        let (file, stub) = (format!("workflows/{name}"), format!("workflows/stubs/{name}"));
+        let words = ["run", &file, "--stub", &stub, "--no-ask"];
+        let output = Claw::new(CLAW, &sandbox).args(words).args(*args).run(BOUND).expect_code(*code);
+        insta::assert_snapshot!(format!("{name}.result"), output.stdout);
+        assert_eq!(provider.count(), 0, "{name}");
+        let statuses = sandbox.newest_run().statuses();
+        assert!(statuses.values().all(|status| status != "running" && status != "queued"), "{statuses:?}");
+    }
+}
+
+#[test]
+fn the_tour_runs_to_its_end_over_both_wires() {
+    for wire in ["anthropic", "openai"] {
+        let provider = ScriptedProvider::always(Reply::text("what I found"));
+        let mut sandbox = house(&provider);
+        if wire == "openai" {
+            sandbox = sandbox
+                .without_env("ANTHROPIC_API_KEY")
+                .without_env("ANTHROPIC_BASE_URL")
+                .with_provider(&provider, claw_kit::Wire::OpenAi);
         }
+        let output = Claw::new(CLAW, &sandbox).args(["run", "workflows/tour.toml"]).run(BOUND).expect_code(0);
+        assert_eq!(provider.count(), 4);
+        assert!(output.stdout.contains("what I found"), "{output}");
+        let statuses = sandbox.newest_run().statuses();
+        assert!(statuses.values().all(|status| status == "completed"), "{statuses:?}");
     }
 }
 
@@ -102,7 +137,7 @@ fn every_example_runs_to_its_end() {
 fn the_tour_shows_three_explorers_at_once() {
     let gate = claw_kit::Gate::closed();
     let provider = ScriptedProvider::always(Reply::text("seen").gate(&gate));
-    let sandbox = house(&provider, &["crates"]);
+    let sandbox = house(&provider);
     let running = Claw::new(CLAW, &sandbox).args(["run", "workflows/tour.toml"]).spawn();
     gate.wait_for_waiting(3, BOUND);
     gate.open();

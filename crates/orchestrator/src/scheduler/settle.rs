@@ -491,6 +491,17 @@ impl Schedule {
         }
     }
 
+    /// A node of which only some steps came to an end.
+    pub(super) fn unfinished_view(&mut self, place: Place) -> NodeView {
+        let plan = Arc::clone(&self.plan);
+        let state = EndState::Interrupted;
+        self.view(
+            place,
+            &plan.nodes[place.node.at()],
+            &NodeFinal { state, cause: None, error: None, class: None },
+        )
+    }
+
     /// One iteration of a node as its loop sees it.
     pub(super) fn step_view(&self, node: &Node, ix: StepIx, state: EndState) -> NodeView {
         let step = &self.steps[ix.at()];

@@ -73,7 +73,7 @@ impl Schedule {
             Going::On | Going::Over => None,
         };
         let (status, exit_code) = report::status::derive(&facts);
-        let unfinished = self.plan.result.is_none() && (facts.paused || facts.stopped);
+        let unfinished = facts.paused || (facts.stopped && self.plan.result.is_none());
         if facts.cancelled || unfinished {
             return RunEnd { status, exit_code, result: Value::Null, reason };
         }

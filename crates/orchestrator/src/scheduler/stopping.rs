@@ -94,7 +94,14 @@ impl Schedule {
             .collect();
         for ix in unfinished {
             let node = &plan.nodes[ix.at()];
-            let view = NodeView::unfinished(EndState::Interrupted.as_str());
+            let place = Place { frame: FrameIx::ROOT, node: ix };
+            let view = match self.node(place).phase {
+                // What came so far is there to be told of.
+                NodePhase::Active(_) => self.unfinished_view(place),
+                NodePhase::Waiting | NodePhase::Reading | NodePhase::Final(_) => {
+                    NodeView::unfinished(EndState::Interrupted.as_str())
+                }
+            };
             let root = &mut self.frames[FrameIx::ROOT.at()];
             Arc::make_mut(&mut root.views).insert(node.id.as_str().to_owned(), Arc::new(view));
             for dependent in node.dependents.iter().filter(|other| plan.nodes[other.at()].is_final) {

@@ -53,7 +53,7 @@ pub(super) fn play(plan: Arc<Plan>) -> Play {
     Play::of(plan, context(), Box::new(NoPast))
 }
 
-fn asked(play: &Play, addr: &str) -> String {
+pub(super) fn asked(play: &Play, addr: &str) -> String {
     let launch = play.launches.iter().rev().find(|launch| launch.addr.to_string() == addr).unwrap();
     match &launch.work {
         Prepared::Agent(agent) => agent.prompt.clone(),

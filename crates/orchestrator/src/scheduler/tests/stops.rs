@@ -1,6 +1,6 @@
 //! Gates, locks, pauses, budgets, final nodes.
 
-use super::groups::{group, plan_with, play};
+use super::groups::{asked, group, plan_with, play, prompt};
 use super::*;
 
 fn gate(id: &str, needs: &[u32], default: Option<&str>) -> Node {
@@ -149,7 +149,7 @@ fn a_lock_that_cannot_be_taken_fails_its_step_with_the_cause() {
 
 #[test]
 fn a_spent_budget_lets_what_runs_end_and_starts_only_final_nodes() {
-    let mut report = agent("report", &[0, 1]);
+    let mut report = prompt(agent("report", &[0, 1]), "{{ a.outputs | json }} {{ nodes.b.status }}");
     report.is_final = true;
     let mut play = Play::new(vec![each(agent("a", &[]), items(9)), agent("b", &[0]), report], 2);
     play.succeed("a=0");
@@ -158,6 +158,8 @@ fn a_spent_budget_lets_what_runs_end_and_starts_only_final_nodes() {
     assert_eq!(play.running(), ["a=2"]);
     play.finish("a=2", OutcomeEnd::Interrupted("budget.tokens = 10 is spent".into()));
     assert_eq!(play.running(), ["report"]);
+    let told = asked(&play, "report");
+    assert!(told.contains(r#"["out of a=0","out of a=1"]"#) && told.ends_with("interrupted"), "{told}");
     play.succeed("report");
     assert_eq!(play.status(), (RunStatus::Stopped, 3));
     assert!(play.end.as_ref().unwrap().reason.as_ref().unwrap().contains("budget.tokens"));
