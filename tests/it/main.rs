@@ -2,6 +2,7 @@
 //! Each module stands behind `cfg(test)`: so clippy takes its `unwrap` for what it is, a test that fails.
 
 #[cfg(test)]
+mod bodies;
 mod cancel;
 #[cfg(test)]
 mod cli;
