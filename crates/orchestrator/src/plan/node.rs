@@ -140,7 +140,8 @@ fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
     let keys = keys.unwrap_or(&none);
     let on = match (keys.get("on"), kind) {
         (Some(_), _) => keys.texts("on").iter().filter_map(|word| class(word)).collect(),
-        (None, NodeKind::Command) => Vec::new(),
+        // Groups and gates are never tried again: their `attempts` are 1 as well.
+        (None, NodeKind::Command | NodeKind::Group | NodeKind::Workflow | NodeKind::Gate) => Vec::new(),
         (None, _) => vec![
             FailureClass::Transient,
             FailureClass::Overloaded,
@@ -149,7 +150,10 @@ fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
         ],
     };
     Retry {
-        attempts: keys.int("attempts").and_then(|n| u32::try_from(n).ok()).unwrap_or(3),
+        attempts: keys.int("attempts").and_then(|n| u32::try_from(n).ok()).unwrap_or(match kind {
+            NodeKind::Group | NodeKind::Workflow | NodeKind::Gate => 1,
+            NodeKind::Agent | NodeKind::Command | NodeKind::Merge | NodeKind::Set => 3,
+        }),
         on,
         backoff: keys.duration("backoff").unwrap_or(Duration::from_secs(2)),
         factor: keys.get("factor").and_then(Val::float).unwrap_or(2.0),

@@ -95,7 +95,11 @@ const SCOPES: &[(&str, &str)] = &[
     ),
     (
         "agents of bodies count",
-        "[limits]\nagents = 5\n[node.g]\nkind = 'group'\neach = { range = 2 }\nloop = { max = 9 }\n[node.g.body.a]\nprompt = 'x'\npermission = 'read-only'\neach = { range = 3 }\n",
+        "[limits]\nagents = 5\n[node.g]\nkind = 'group'\neach = { range = 2 }\nloop = { max = 9 }\n[node.g.body.a]\nprompt = 'x'\npermission = 'read-only'\neach = { range = 3, as = 'inner' }\n",
+    ),
+    (
+        "items in items",
+        "[node.g]\nkind = 'group'\neach = { range = 2 }\n[node.g.body.a]\nprompt = 'x'\neach = { range = 3 }\n",
     ),
     (
         "keys of groups, gates and loops",
