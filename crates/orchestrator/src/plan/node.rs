@@ -40,11 +40,7 @@ impl<'a> Build<'a> {
             merge: merge_show(keys, graph.parent.is_none() && graph.dependents(ix).is_empty()),
             dependents: graph.dependents(ix).to_vec(),
             when,
-            join: match keys.text("join") {
-                Some("all_done") => Join::AllDone,
-                Some("none_failed") => Join::NoneFailed,
-                Some(_) | None => Join::AllSucceeded,
-            },
+            join: join(keys),
             each,
             repeat,
             retry: retry(node.kind, keys.section("retry")),
@@ -53,10 +49,9 @@ impl<'a> Build<'a> {
                 _ => TIMEOUT,
             }),
             idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
-            on_error: if keys.text("on_error") == Some("continue") {
-                OnError::Continue
-            } else {
-                OnError::Fail
+            on_error: match keys.text("on_error") {
+                Some("continue") => OnError::Continue,
+                Some(_) | None => OnError::Fail,
             },
             on_crash: match keys.text("on_crash") {
                 Some("retry") => OnCrash::Retry,
@@ -109,6 +104,14 @@ impl<'a> Build<'a> {
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Of the wait for an answer.
 const GATE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+fn join(keys: &Section) -> Join {
+    match keys.text("join") {
+        Some("all_done") => Join::AllDone,
+        Some("none_failed") => Join::NoneFailed,
+        Some(_) | None => Join::AllSucceeded,
+    }
+}
 
 fn isolation(keys: &Section) -> Isolation {
     match (keys.text("isolation"), keys.text("base")) {
