@@ -21,12 +21,15 @@ pub(super) fn load(
 ) -> Result<Plan, ExpectedError> {
     let source = read_named(file, &setup.path(file))?;
     let args = input_args(setup, inputs)?;
+    let text_of = |path: &Path| {
+        if path == file { Some(source.clone()) } else { std::fs::read_to_string(setup.path(path)).ok() }
+    };
     match Plan::from_source(file, &source, &args, setup) {
         Ok(plan) => {
-            problems::warn(&source, &plan.warnings);
+            problems::warn(&text_of, &plan.warnings);
             Ok(plan)
         }
-        Err(found) => Err(problems::tell(file, &source, &found, format)?),
+        Err(found) => Err(problems::tell(file, &text_of, &found, format)?),
     }
 }
 

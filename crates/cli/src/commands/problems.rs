@@ -13,17 +13,20 @@ use unicode_width::UnicodeWidthStr;
 /// Longest line of source that is shown, in characters; of longer ones the place around the problem.
 const LONGEST: usize = 160;
 
+/// The text of a file that a problem names: prompts and nested files have problems too.
+pub(super) type TextOf<'a> = &'a dyn Fn(&Path) -> Option<String>;
+
 /// Tells all of them. The error that comes back counts them.
 ///
 /// # Errors
 /// Standard output.
 pub(super) fn tell(
     file: &Path,
-    source: &str,
+    text_of: TextOf<'_>,
     problems: &[Problem],
     format: Format,
 ) -> Result<ExpectedError, ExpectedError> {
-    warn(source, problems);
+    warn(text_of, problems);
     let told = ExpectedError::Problems { file: file.to_owned(), count: problems.len() };
     if format != Format::Text {
         let data = json!({
@@ -37,11 +40,21 @@ pub(super) fn tell(
 }
 
 /// Tells them on standard error.
-pub(super) fn warn(source: &str, problems: &[Problem]) {
+pub(super) fn warn(text_of: TextOf<'_>, problems: &[Problem]) {
     let excerpts = stderr_is_terminal();
+    let mut known: Option<(&Path, String)> = None;
     for problem in problems {
-        let text = if excerpts { excerpt(problem, source) } else { format!("{problem}\n") };
-        say(&visible(&text));
+        if !excerpts {
+            say(&visible(&format!("{problem}\n")));
+            continue;
+        }
+        let file = problem.place.file.as_path();
+        let source = match known.take().filter(|(path, _)| *path == file) {
+            Some((_, text)) => text,
+            None => text_of(file).unwrap_or_default(),
+        };
+        say(&visible(&excerpt(problem, &source)));
+        known = Some((file, source));
     }
 }
 

@@ -314,7 +314,11 @@ impl<'a> Build<'a> {
         let outer = self.items_round(visible);
         // The item of the node itself is asked for by what stands inside it, never by `each` itself.
         if visible.item == Some(name) || outer.into_iter().any(|item| item == name) {
-            return self.problems.push(problem(format!("`{name}` hides the item of that name")));
+            let mut problem = problem(format!("`{name}` hides the item of that name"));
+            if spot.key == "each.as" {
+                problem.help = Some("give the inner item another name with `as`".to_owned());
+            }
+            return self.problems.push(problem);
         }
         let levels: Vec<_> = self.levels(visible).collect();
         for (graph, from) in levels {

@@ -40,11 +40,7 @@ impl<'a> Build<'a> {
             merge: merge_show(keys, graph.parent.is_none() && graph.dependents(ix).is_empty()),
             dependents: graph.dependents(ix).to_vec(),
             when,
-            join: match keys.text("join") {
-                Some("all_done") => Join::AllDone,
-                Some("none_failed") => Join::NoneFailed,
-                Some(_) | None => Join::AllSucceeded,
-            },
+            join: join(keys),
             each,
             repeat,
             retry: retry(node.kind, keys.section("retry")),
@@ -53,10 +49,9 @@ impl<'a> Build<'a> {
                 _ => TIMEOUT,
             }),
             idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
-            on_error: if keys.text("on_error") == Some("continue") {
-                OnError::Continue
-            } else {
-                OnError::Fail
+            on_error: match keys.text("on_error") {
+                Some("continue") => OnError::Continue,
+                Some(_) | None => OnError::Fail,
             },
             on_crash: match keys.text("on_crash") {
                 Some("retry") => OnCrash::Retry,
@@ -110,6 +105,14 @@ const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Of the wait for an answer.
 const GATE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
+fn join(keys: &Section) -> Join {
+    match keys.text("join") {
+        Some("all_done") => Join::AllDone,
+        Some("none_failed") => Join::NoneFailed,
+        Some(_) | None => Join::AllSucceeded,
+    }
+}
+
 fn isolation(keys: &Section) -> Isolation {
     match (keys.text("isolation"), keys.text("base")) {
         (Some("worktree"), Some("parent_dirty")) => Isolation::Worktree(Base::ParentDirty),
@@ -140,7 +143,8 @@ fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
     let keys = keys.unwrap_or(&none);
     let on = match (keys.get("on"), kind) {
         (Some(_), _) => keys.texts("on").iter().filter_map(|word| class(word)).collect(),
-        (None, NodeKind::Command) => Vec::new(),
+        // Groups and gates are never tried again: their `attempts` are 1 as well.
+        (None, NodeKind::Command | NodeKind::Group | NodeKind::Workflow | NodeKind::Gate) => Vec::new(),
         (None, _) => vec![
             FailureClass::Transient,
             FailureClass::Overloaded,
@@ -149,7 +153,10 @@ fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
         ],
     };
     Retry {
-        attempts: keys.int("attempts").and_then(|n| u32::try_from(n).ok()).unwrap_or(3),
+        attempts: keys.int("attempts").and_then(|n| u32::try_from(n).ok()).unwrap_or(match kind {
+            NodeKind::Group | NodeKind::Workflow | NodeKind::Gate => 1,
+            NodeKind::Agent | NodeKind::Command | NodeKind::Merge | NodeKind::Set => 3,
+        }),
         on,
         backoff: keys.duration("backoff").unwrap_or(Duration::from_secs(2)),
         factor: keys.get("factor").and_then(Val::float).unwrap_or(2.0),

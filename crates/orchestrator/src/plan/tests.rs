@@ -1,6 +1,7 @@
 //! Plans out of texts: every problem with its words and place, and what a good file becomes.
 
 mod big;
+mod bodies;
 mod codes;
 mod fixture;
 mod good;

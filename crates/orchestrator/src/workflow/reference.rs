@@ -19,6 +19,23 @@ inputs, the item and `index`, which counts from 1.
 - A merge leaves out null: what a skipped or a failed step gives. `concat` puts a blank line between texts, other \
 values are JSON. `prefer` orders null, false, true, numbers, texts, lists, tables.
 - Values and lists of a node replace those of `defaults`, tables are filled up from them.
+- `retry` and `timeout` of `defaults` speak of attempts: groups, nested files and gates do not take them. `isolation` \
+and `base` go to what works in a folder: agents, commands, groups, nested files, merges by agents.
+- A body sees its own nodes, what its group may see (its ancestors, its item, its loop), and so on up to the file. \
+Inside a loop, `loop` is the nearest one. `until` and `carry` of a group, and its `result`, see all nodes of the body; \
+those of any other node see the node itself by its own name, as the output of this iteration.
+- A node of a body, the name of an item and a carried name must differ from every name that is visible there: an \
+`each` inside the body of another needs an `as` of its own.
+- Keys of a list in the file are made before anything runs: they see inputs (not those of a nested file) and the item.
+- A nested file sees nothing but its own inputs. `with` holds expressions: a text is written `\"'like this'\"`. Limits \
+that it does not give are those of its caller; of two, the smaller holds. Called twice, it runs twice. Bodies and \
+nested files lie at most 16 levels deep.
+- A secret input goes into a nested file as `with = { token = \"inputs.token\" }`, where `token` is secret as well.
+- A group's output has the fields of its `result` where that is the name of a node, else those of its body: a wrong \
+field is found before the run. So are those of gates (`choice`, `comment`) and of git merges.
+- A node works in the worktree of its group, unless it has one of its own. Two writers in one body share that folder.
+- `unknown_price = \"tokens_only\"` holds for the budget in which it stands. A model without a price needs it in every \
+budget over it that has `usd`.
 ";
 
 /// The whole page.

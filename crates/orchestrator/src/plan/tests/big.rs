@@ -2,7 +2,18 @@
 
 use super::fixture::{HEAD, plan_of, said};
 use crate::plan::InputArgs;
+use crate::plan::render::GraphStyle;
 use std::fmt::Write;
+
+/// Digests say nothing to a reader.
+fn hide_keys(nodes: &mut serde_json::Value) {
+    for node in nodes.as_array_mut().into_iter().flatten() {
+        node["key"] = "…".into();
+        if node.get("body").is_some() {
+            hide_keys(&mut node["body"]);
+        }
+    }
+}
 
 #[test]
 fn the_large_example_plans_without_a_word() {
@@ -11,6 +22,13 @@ fn the_large_example_plans_without_a_word() {
         Err(problems) => panic!("{}", said(&problems)),
     };
     assert!(plan.warnings.is_empty(), "{}", said(&plan.warnings));
+    insta::assert_snapshot!("review_and_fix_plan", plan.text());
+    let drawn =
+        [GraphStyle::Ascii, GraphStyle::Mermaid, GraphStyle::Dot].map(|style| plan.graph(style)).join("\n");
+    insta::assert_snapshot!("review_and_fix_graphs", drawn);
+    let mut json = plan.json();
+    hide_keys(&mut json["nodes"]);
+    insta::assert_snapshot!("review_and_fix_json", serde_json::to_string_pretty(&json).unwrap());
 }
 
 fn chain(count: usize, cyclic: bool) -> String {

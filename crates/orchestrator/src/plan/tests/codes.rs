@@ -67,6 +67,82 @@ const BODIES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Names in bodies and loops.
+const SCOPES: &[(&str, &str)] = &[
+    (
+        "a cycle and an unknown node in a body",
+        "[node.g]\nkind = 'group'\n[node.g.body.a]\nprompt = 'x'\nneeds = ['b']\n[node.g.body.b]\nprompt = 'x'\nneeds = ['a']\n[node.g.body.c]\nprompt = 'x'\nneeds = ['up']\n[node.up]\nprompt = 'x'\n",
+    ),
+    (
+        "what a body sees",
+        "[node.first]\nprompt = 'x'\n[node.up]\nprompt = 'x'\nafter = ['first']\n[node.side]\nprompt = 'x'\n[node.g]\nkind = 'group'\nneeds = ['up']\neach = { items = [1, 2], as = 'thing' }\nresult = '[a, thing, up, side, g]'\n[node.g.body.a]\nprompt = '{{ up }} {{ first }} {{ thing }} {{ index }} {{ side }} {{ b }} {{ g }}'\n[node.g.body.b]\nprompt = '{{ a }} {{ nodes.up.status }} {{ item }} {{ thng }} {{ loop.index }}'\nneeds = ['a']\n[node.last]\nprompt = '{{ a }} {{ g.outputs }}'\nneeds = ['g']\n",
+    ),
+    (
+        "what a loop sees",
+        "[node.g]\nkind = 'group'\n[node.g.loop]\nmax = 3\nuntil = 'check.ok and loop.index > 1 and loop.notes'\ncarry = { notes = 'check.note', other = 'work' }\n[node.g.body.work]\nprompt = '{{ loop.nots }} {{ loop }} {{ loop.other }}'\n[node.g.body.check]\nprompt = 'x'\nneeds = ['work']\noutput = { type = 'object', required = ['note'], properties = { note = {} } }\n[node.leaf]\nprompt = '{{ leaf }} {{ loop.last }}'\nloop = { max = 2, until = 'leaf.done', carry = { last = 'leaf' } }\nwhen = 'loop.index'\n",
+    ),
+    (
+        "names that hide others",
+        "[node.up]\nprompt = 'x'\n[node.far]\nprompt = 'x'\nneeds = ['up']\n[node.free]\nprompt = 'x'\n[node.g]\nkind = 'group'\nneeds = ['far']\neach = { items = [1], as = 'thing' }\nloop = { max = 2, carry = { far = '1', inner = '2', fine = '3' } }\n[node.g.body.up]\nprompt = 'x'\n[node.g.body.thing]\nprompt = 'x'\n[node.g.body.free]\nprompt = 'x'\n[node.g.body.inner]\nprompt = 'x'\neach = { items = [1], as = 'thing' }\n[node.g.body.leaf]\nprompt = 'x'\neach = { items = [1], as = 'far' }\nloop = { max = 2, carry = { leaf = '1', fine = '2' } }\n",
+    ),
+    (
+        "fields of groups, gates and git merges",
+        "[node.g]\nkind = 'group'\nisolation = 'worktree'\nresult = 'a'\n[node.g.body.a]\nprompt = 'x'\noutput = { type = 'object', properties = { verdict = {} } }\n[node.h]\nkind = 'group'\n[node.h.body.a]\nprompt = 'x'\npermission = 'read-only'\n[node.ok]\nkind = 'gate'\nmessage = 'go?'\n[node.land]\nkind = 'merge'\nstrategy = 'git'\nneeds = ['g']\nfrom = ['g']\n[node.end]\nkind = 'set'\nneeds = ['g', 'h', 'ok', 'land']\nvalue = '[g.verdct, g.verdict, h.b, h.a, ok.chioce, ok.choice, land.aplied, land.commit]'\n",
+    ),
+    (
+        "writers in a body, forbidden",
+        "[defaults]\nshared_writes = 'forbid'\n[node.g]\nkind = 'group'\nisolation = 'worktree'\n[node.g.body.a]\nprompt = 'x'\n[node.g.body.b]\nprompt = 'x'\n[node.g.body.c]\nprompt = 'x'\nisolation = 'worktree'\n[node.h]\nkind = 'group'\neach = { range = 2 }\n[node.h.body.a]\nprompt = 'x'\n",
+    ),
+    (
+        "agents of bodies count",
+        "[limits]\nagents = 5\n[node.g]\nkind = 'group'\neach = { range = 2 }\nloop = { max = 9 }\n[node.g.body.a]\nprompt = 'x'\npermission = 'read-only'\neach = { range = 3, as = 'inner' }\n",
+    ),
+    (
+        "items in items",
+        "[node.g]\nkind = 'group'\neach = { range = 2 }\n[node.g.body.a]\nprompt = 'x'\neach = { range = 3 }\n",
+    ),
+    (
+        "keys of groups, gates and loops",
+        "[node.g]\nkind = 'group'\nretry = { attempts = 2 }\nprompt = 'x'\nloop = { max = 0, stall = 1, untill = 'x' }\n[node.g.body]\n[node.h]\nkind = 'group'\nloop = { max = 1, stall = 1 }\nretry = { attempts = 2 }\n[node.h.body.a]\nprompt = 'x'\nneds = []\n[node.h.body.b]\nkind = 'command'\n[node.h.body.loop]\nprompt = 'x'\n[node.i]\nkind = 'gate'\nmessage = 'x'\nretry = { attempts = 2 }\nchoices = ['yes', 'no', 'yes']\ndefault = 'ys'\non_timeout = 'maybe'\n[node.j]\nkind = 'gate'\nchoices = []\n[node.k]\nkind = 'group'\n[node.l]\nprompt = 'x'\nisolation = 'copy'\nbase = 'rev:HEAD'\nverify = ['x']\n[node.m]\nkind = 'merge'\nstrategy = 'git'\nfrom = []\nverify = []\n[node.n]\nkind = 'workflow'\nwith = { a = 3 }\nretry = { attempts = 1 }\n",
+    ),
+];
+
+const DEEP: &str = "bodies in bodies";
+
+/// Nested files.
+const FILES: &[(&str, &str)] = &[
+    (
+        "inputs of a nested file",
+        "[inputs.secret]\ntype = 'string'\nsecret = true\ndefault = ''\n[node.a]\nkind = 'workflow'\nfile = 'sub.toml'\n[node.b]\nkind = 'workflow'\nfile = 'sub.toml'\nwith = { n = \"'three'\", wrd = '1', word = 'inputs.secret', token = 'inputs.secret' }\n[node.c]\nkind = 'workflow'\nfile = 'sub.toml'\nwith = { n = '[1] | first', word = 'a', token = \"inputs.secret ~ 'x'\" }\n[node.d]\nkind = 'set'\nneeds = ['c']\nvalue = 'c.fund'\n",
+    ),
+    (
+        "a nested file is checked in its own place",
+        "[inputs.n]\ntype = 'int'\ndefault = 1\n[agents.own]\nprompt = 'x'\n[node.outer]\nprompt = 'x'\n[node.a]\nkind = 'workflow'\nfile = 'wrong.toml'\nneeds = ['outer']\n",
+    ),
+    (
+        "keys of a nested file",
+        "[node.a]\nkind = 'workflow'\nfile = 'keys.toml'\n[node.b]\nkind = 'workflow'\nfile = 'text.toml'\n",
+    ),
+    ("a nested file that is not there", "[node.a]\nkind = 'workflow'\nfile = 'none.toml'\n"),
+    (
+        "a file that calls itself",
+        "[node.a]\nkind = 'workflow'\nfile = 'one.toml'\n[node.b]\nprompt = 'x'\nneeds = ['zzz']\n",
+    ),
+    ("limits of a nested file", "[node.a]\nkind = 'workflow'\nfile = 'many.toml'\n"),
+    (DEEP, ""),
+];
+
+/// A file of groups in groups.
+fn deep() -> String {
+    let mut at = "[node.g".to_owned();
+    let mut text = String::new();
+    for _ in 0..16 {
+        text.push_str(&format!("{at}]\nkind = 'group'\n"));
+        at.push_str(".body.g");
+    }
+    text + &format!("{at}]\nprompt = 'x'\n")
+}
+
 const GRAPH: &[(&str, &str)] = &[
     (
         "a cycle and a self loop",
@@ -137,6 +213,7 @@ fn all(table: &[(&str, &str)]) -> (String, BTreeSet<Code>) {
     for (title, text) in table {
         let text = match text.strip_prefix('!') {
             Some(whole) => whole.to_owned(),
+            None if *title == DEEP => format!("{HEAD}{}", deep()),
             None => format!("{HEAD}{text}"),
         };
         let mut args = InputArgs::default();
@@ -176,13 +253,23 @@ fn problems_of_bodies_are_said_with_their_places() {
 }
 
 #[test]
+fn problems_of_names_in_bodies_are_said_with_their_places() {
+    insta::assert_snapshot!(all(SCOPES).0);
+}
+
+#[test]
+fn problems_of_nested_files_are_said_with_their_places() {
+    insta::assert_snapshot!(all(FILES).0);
+}
+
+#[test]
 fn every_code_has_a_text_that_shows_it() {
     let mut shown = BTreeSet::new();
-    for table in [KEYS, GRAPH, NAMES, LATE, BODIES] {
+    for table in [KEYS, GRAPH, NAMES, LATE, BODIES, SCOPES, FILES] {
         shown.extend(all(table).1);
     }
-    // Nested files come later; these four come up when something is expanded, and W… do not stop a plan.
-    let elsewhere = [Code::E112, Code::E161, Code::E183];
+    // These come up when something is expanded, and W… do not stop a plan.
+    let elsewhere = [Code::E161, Code::E183];
     let missing: Vec<&Code> = Code::ALL
         .iter()
         .filter(|code| !code.is_warning() && !elsewhere.contains(code) && !shown.contains(code))

@@ -59,7 +59,12 @@ impl Surroundings for Fake {
             Some("dir/good.md") => Ok("Look at {{ inputs.base }}.\nThen at {{ nobody }}.\n".into()),
             Some("dir/prompt.md") => Ok("Look.".into()),
             Some("dir/schema.json") => Ok(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#.into()),
-            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+            Some(path) => NESTED
+                .iter()
+                .find(|(name, _)| *name == path)
+                .map(|(_, text)| (*text).to_owned())
+                .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)),
+            None => Err(io::Error::from(io::ErrorKind::NotFound)),
         }
     }
 
@@ -79,6 +84,32 @@ impl Surroundings for Fake {
         Ok(())
     }
 }
+
+/// Files that others call.
+const NESTED: &[(&str, &str)] = &[
+    (
+        "dir/sub.toml",
+        "schema = 1\n[workflow]\nname = 'sub'\nresult = 'look'\n[inputs.n]\ntype = 'int'\n[inputs.word]\ntype = 'string'\ndefault = 'x'\n[inputs.token]\ntype = 'string'\nsecret = true\ndefault = ''\n[limits]\nagents = 5\n[agents.own]\nprompt = 'x'\n[defaults]\nphase = 'inner'\n[node.count]\nkind = 'set'\nvalue = 'inputs.n + 1'\n[node.look]\nagent = 'own'\nneeds = ['count']\nprompt = '{{ count }} {{ inputs.word }}'\noutput = { type = 'object', properties = { found = {} } }\n",
+    ),
+    (
+        "dir/wrong.toml",
+        "schema = 1\n[workflow]\nname = 'wrong'\n[node.a]\nprompt = '{{ outer }} {{ inputs.n }}'\nagent = 'own'\n",
+    ),
+    ("dir/keys.toml", "schema = 1\n[workflow]\nname = 'keys'\n[node.a]\npromt = 'x'\n"),
+    ("dir/text.toml", "schema = 1\n[workflow\n"),
+    (
+        "dir/one.toml",
+        "schema = 1\n[workflow]\nname = 'one'\n[node.a]\nkind = 'workflow'\nfile = 'deep/../two.toml'\n",
+    ),
+    (
+        "dir/two.toml",
+        "schema = 1\n[workflow]\nname = 'two'\n[node.g]\nkind = 'group'\n[node.g.body.b]\nkind = 'workflow'\nfile = './one.toml'\n",
+    ),
+    (
+        "dir/many.toml",
+        "schema = 1\n[workflow]\nname = 'many'\n[limits]\nagents = 2\n[node.a]\nprompt = 'x'\neach = { range = 3 }\n",
+    ),
+];
 
 /// The head that every file needs.
 pub const HEAD: &str = "schema = 1\n[workflow]\nname = \"t\"\n";
