@@ -9,6 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Policies above which those are given up that nobody uses: they are made anew when they are needed.
 const MOST: usize = 256;
 
+/// What commands in a lent folder may write beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loan {
+    /// Folders (absolute).
+    pub writable: Vec<PathBuf>,
+    /// What governs in those (absolute).
+    pub governing: Vec<PathBuf>,
+}
+
 type Kept = HashMap<(Reach, PathBuf), Arc<SandboxPolicy>>;
 
 /// What the sandbox of every agent has in common, and those made so far.
@@ -21,12 +30,14 @@ pub struct Sandboxes {
     /// The settings switched the sandbox off: then commands are asked.
     pub is_off: bool,
     made: Mutex<Kept>,
+    /// Folders of claw's own state in which agents work.
+    lent: Mutex<HashMap<PathBuf, Loan>>,
 }
 
 impl Sandboxes {
     /// A template for policies.
     pub fn new(writable: Vec<PathBuf>, network: bool) -> Self {
-        Self { writable, network, is_off: false, made: Mutex::default() }
+        Self { writable, network, is_off: false, made: Mutex::default(), lent: Mutex::default() }
     }
 
     /// No sandbox at all.
@@ -60,6 +71,25 @@ impl Sandboxes {
         made.into_values().for_each(|policy| policy.close());
     }
 
+    /// From now on agents may work in this folder of claw's own state, until it is taken back.
+    pub fn lend(&self, folder: &Path, loan: Loan) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned(), loan);
+    }
+
+    /// The folder goes: what was made for it goes as well.
+    pub fn take_back(&self, folder: &Path) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).remove(folder);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused: Vec<_> = made.extract_if(|(_, workspace), _| workspace == folder).collect();
+        drop(made);
+        drop(unused);
+    }
+
+    /// What belongs to a folder that is lent.
+    pub(crate) fn loan(&self, folder: &Path) -> Option<Loan> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).get(folder).cloned()
+    }
+
     fn build(&self, reach: Reach, workspace: &Path, protected: &[PathBuf]) -> SandboxPolicy {
         let reach = match reach {
             _ if self.is_off => sandbox::Reach::Full,
@@ -72,10 +102,14 @@ impl Sandboxes {
         } else {
             sandbox::Network::Off
         };
-        SandboxPolicy::new(reach, workspace)
+        let policy = SandboxPolicy::new(reach, workspace)
             .with_writable(self.writable.iter().cloned())
             .with_network(network)
-            .with_governing(protected.iter().cloned())
+            .with_governing(protected.iter().cloned());
+        match self.loan(workspace) {
+            Some(loan) => policy.with_writable(loan.writable).with_governing(loan.governing).lent(),
+            None => policy,
+        }
     }
 }
 

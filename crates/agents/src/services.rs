@@ -5,7 +5,7 @@
 use crate::conversation::{AnswerSchema, Toolbox};
 use crate::model::Model;
 use crate::permission::Asker;
-pub use crate::sandboxes::Sandboxes;
+pub use crate::sandboxes::{Loan, Sandboxes};
 use claw_kernel::durable::LogWriter;
 use claw_kernel::redact::Redactor;
 use claw_tools::builtin::BadSchema;

@@ -196,6 +196,7 @@ fn places(services: &AgentServices, request: &AgentRequest, policy: &SandboxPoli
     readable.push(paths::resolve(&request.spill));
     Places {
         workspace: policy.workspace().to_owned(),
+        is_lent: services.sandboxes.loan(&request.workspace).is_some(),
         writable: services.sandboxes.writable.iter().map(|path| paths::resolve(path)).collect(),
         readable,
         protected: services.protected.clone(),

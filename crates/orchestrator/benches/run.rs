@@ -118,6 +118,7 @@ async fn run(text: &str) -> Option<usize> {
         stubs: None,
         workspace: folder.path().to_owned(),
         runs: Runs::of_project(folder.path(), None),
+        worktrees: folder.path().join("worktrees"),
         secret_key: folder.path().join("key"),
         resume: None,
         accept_damage: false,

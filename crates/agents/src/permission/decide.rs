@@ -20,6 +20,8 @@ pub enum Wall {
 pub struct Places {
     /// Writes stay below.
     pub workspace: PathBuf,
+    /// The workspace is a folder of claw's own state that it lent to the agent.
+    pub is_lent: bool,
     /// Folders outside it that may be written.
     pub writable: Vec<PathBuf>,
     /// Files and folders outside it that may be read.
@@ -147,7 +149,12 @@ fn is_within(path: &Path, place: &Path) -> bool {
 
 /// Names that govern claw, below any folder, even when they do not exist yet.
 fn is_protected(path: &Path, places: &Places) -> bool {
-    places.protected.iter().any(|place| path.starts_with(place)) || governs(path, &places.workspace)
+    // What is protected and lies above a lent folder does not protect what is in it.
+    let lent = |place: &Path| {
+        places.is_lent && places.workspace.starts_with(place) && is_within(path, &places.workspace)
+    };
+    places.protected.iter().any(|place| path.starts_with(place) && !lent(place))
+        || governs(path, &places.workspace)
 }
 
 fn governs(path: &Path, workspace: &Path) -> bool {
@@ -172,6 +179,7 @@ mod tests {
     fn places(wall: Wall) -> Places {
         Places {
             workspace: "/src/a".into(),
+            is_lent: false,
             writable: vec!["/cache".into()],
             readable: vec!["/state/out".into()],
             protected: vec!["/src/a/flow.toml".into()],
@@ -227,6 +235,18 @@ mod tests {
         let mode = Permission::WORKSPACE_WRITE;
         assert_eq!(decide(mode, &writes("/src/a/.gitignore"), &held), Decision::Allow);
         assert_eq!(decide(mode, &writes("/src/a/.git/info/exclude"), &held), Decision::Allow);
+    }
+
+    #[test]
+    fn a_lent_folder_is_written_and_the_state_around_it_is_not() {
+        let mut lent = Places { protected: vec!["/src".into()], ..places(Wall::Holds) };
+        let mode = Permission::WORKSPACE_WRITE;
+        assert!(is_deny(&decide(mode, &writes("/src/a/x"), &lent)));
+        lent.is_lent = true;
+        assert_eq!(decide(mode, &writes("/src/a/x"), &lent), Decision::Allow);
+        for path in ["/src/b/x", "/src/a/.claw/x", "/src/a/../key", "/src/a/.git"] {
+            assert!(is_deny(&decide(mode, &writes(path), &lent)), "{path}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::hands::Hands;
 use super::picture::Picture;
+use super::place::Place;
 use super::stub::{StubAnswer, Stubs};
 use crate::addr::StepAddr;
 use crate::journal::record::Entry;
@@ -49,20 +50,30 @@ pub(super) async fn run(
     let node = &hands.plan.nodes[launch.node.at()];
     let Some(work) = node.agent() else { return };
     let mut picture = Picture::new(hands, launch, node);
-    let outcome = match begin(hands, launch, prepared, work).await {
-        Ok(request) => {
-            picture.agent(&request, work);
-            picture.started(Some(&request.prompt));
-            converse(hands, launch, node, request, token).await
-        }
-        Err(error) => Err(Failure::new(FailureClass::Tool, error.to_string())),
+    let place = Place::of(hands, launch, &mut picture).await;
+    let outcome = match &place {
+        Ok(place) => match begin(hands, launch, prepared, work, &place.root).await {
+            Ok(request) => {
+                picture.agent(&request, work);
+                picture.started(Some(&request.prompt));
+                converse(hands, launch, node, request, token).await
+            }
+            Err(error) => Err(Failure::new(FailureClass::Tool, error.to_string())),
+        },
+        Err(failure) => Err(failure.clone()),
     };
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(failure) => AgentEnded { agent: None, end: OutcomeEnd::Failed(failure) },
     };
-    let end = super::value_step::write(hands, launch, outcome.end);
-    let end = super::artifacts::check(hands, launch, end, &mut picture).await;
+    let end = match place {
+        Ok(place) => {
+            let end = super::value_step::write(hands, launch, &place.root, outcome.end);
+            let end = super::artifacts::check(launch, &place.root, end, &mut picture).await;
+            place.leave(hands, launch, end).await
+        }
+        Err(_) => outcome.end,
+    };
     picture.ended(outcome.agent.as_ref(), &end);
     let (usage, denials) =
         outcome.agent.map_or((None, Vec::new()), |agent| (Some(agent.usage), agent.denials));
@@ -80,6 +91,7 @@ async fn begin(
     launch: &Launch,
     prepared: &PreparedAgent,
     work: &AgentWork,
+    root: &Path,
 ) -> io::Result<AgentRequest> {
     let node = &hands.plan.nodes[launch.node.at()];
     let folder = hands.run.node(&launch.addr, launch.attempt);
@@ -97,7 +109,7 @@ async fn begin(
     let models = said.cloned().unwrap_or_else(|| options.model.iter().cloned().collect());
     let mut prompt = prepared.prompt.clone();
     for path in &prepared.attach {
-        attach(&mut prompt, &options.workspace, path)?;
+        attach(&mut prompt, root, path)?;
     }
     Ok(AgentRequest {
         id: prepared.id.clone(),
@@ -116,7 +128,7 @@ async fn begin(
             OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
             OutputSpec::Text | OutputSpec::Json => None,
         },
-        workspace: options.workspace.clone(),
+        workspace: root.to_owned(),
         readable: prepared.readable.clone(),
         transcript,
         spill: folder.join("spill"),

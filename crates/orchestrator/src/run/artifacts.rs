@@ -1,16 +1,15 @@
 //! Files that a step leaves: found, measured, hashed.
 
 use super::agent_step::digest_of_file;
-use super::hands::Hands;
 use super::picture::Picture;
 use crate::scheduler::{Failure, Launch, OutcomeEnd};
 use claw_agents::outcome::FailureClass;
-use std::sync::Arc;
+use std::path::Path;
 
-/// After a success: every artifact goes into the picture; a required one that is missing fails the step.
+/// After a success: every artifact below `root`, the folder that the step works in, goes into the picture; a required one that is missing fails the step.
 pub(super) async fn check(
-    hands: &Arc<Hands>,
     launch: &Launch,
+    root: &Path,
     end: OutcomeEnd,
     picture: &mut Picture,
 ) -> OutcomeEnd {
@@ -19,10 +18,10 @@ pub(super) async fn check(
     }
     let fail = |text: String| OutcomeEnd::Failed(Failure::new(FailureClass::Artifact, text));
     for artifact in &launch.artifacts {
-        let path = hands.options.workspace.join(&artifact.path);
-        let inside = path.canonicalize().is_ok_and(|real| {
-            hands.options.workspace.canonicalize().is_ok_and(|workspace| real.starts_with(workspace))
-        });
+        let path = root.join(&artifact.path);
+        let inside = path
+            .canonicalize()
+            .is_ok_and(|real| root.canonicalize().is_ok_and(|root| real.starts_with(root)));
         if !inside || !path.is_file() {
             if artifact.required {
                 return fail(format!("artifact {} is missing", artifact.path));

@@ -3,6 +3,7 @@
 use super::agent_step::Report;
 use super::hands::Hands;
 use super::picture::Picture;
+use super::place::Place;
 use crate::plan::model::{CommandOutput, CommandWork, Node, Work};
 use crate::scheduler::schema;
 use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedCommand, PreparedLine};
@@ -33,21 +34,24 @@ pub(super) async fn run(
     let node = &hands.plan.nodes[launch.node.at()];
     let Work::Command(work) = &node.work else { return };
     let mut picture = Picture::new(hands, launch, node);
+    let place = Place::of(hands, launch, &mut picture).await;
     picture.started(None);
-    let end = match execute(hands, launch, command, work, node, &token).await {
-        Ok(finished) => {
-            keep_streams(hands, launch, &finished);
-            for path in &finished.put_aside {
-                let text =
-                    format!("a file that governs claw or git was made and moved away: {}", path.display());
-                hands.bus.note(Some(&launch.addr), text);
-            }
-            end_of(&finished, work, node, hands, launch)
+    let end = match place {
+        Ok(place) => {
+            let end = match execute(hands, launch, command, &place.root, &token).await {
+                Ok(finished) => {
+                    keep_streams(hands, launch, &finished);
+                    tell_put_aside(hands, launch, &finished);
+                    end_of(&finished, work, node, hands, launch)
+                }
+                Err(NotRun::Cancelled) => OutcomeEnd::Cancelled,
+                Err(NotRun::Failed(failure)) => OutcomeEnd::Failed(failure),
+            };
+            let end = super::artifacts::check(launch, &place.root, end, &mut picture).await;
+            place.leave(hands, launch, end).await
         }
-        Err(NotRun::Cancelled) => OutcomeEnd::Cancelled,
-        Err(NotRun::Failed(failure)) => OutcomeEnd::Failed(failure),
+        Err(failure) => OutcomeEnd::Failed(failure),
     };
-    let end = super::artifacts::check(hands, launch, end, &mut picture).await;
     picture.ended(None, &end);
     let (settle, settled) = oneshot::channel();
     // The receiver lives as long as the run.
@@ -57,23 +61,35 @@ pub(super) async fn run(
     }
 }
 
-async fn execute(
+pub(super) fn tell_put_aside(hands: &Hands, launch: &Launch, finished: &Finished) {
+    for path in &finished.put_aside {
+        let text = format!("a file that governs claw or git was made and moved away: {}", path.display());
+        hands.bus.note(Some(&launch.addr), text);
+    }
+}
+
+/// `root`: the workspace, or the folder that the step works in.
+pub(super) async fn execute(
     hands: &Arc<Hands>,
     launch: &Launch,
     command: &PreparedCommand,
-    work: &CommandWork,
-    node: &Node,
+    root: &Path,
     token: &CancelToken,
 ) -> Result<Finished, NotRun> {
     let broken = |text: String| NotRun::Failed(Failure::new(FailureClass::Tool, text));
-    let options = &hands.options;
-    let permission = work.permission.map_or(options.permission, |own| options.permission.intersect(own));
-    let policy = hands.agents.sandboxes.policy(permission.reach, &options.workspace, &hands.agents.protected);
+    let node = &hands.plan.nodes[launch.node.at()];
+    let own = match &node.work {
+        Work::Command(work) => work.permission,
+        Work::Agent(_) | Work::Set { .. } | Work::Merge(_) | Work::Group(_) | Work::Gate(_) => None,
+    };
+    let most = hands.options.permission;
+    let permission = own.map_or(most, |own| most.intersect(own));
+    let policy = hands.agents.sandboxes.policy(permission.reach, root, &hands.agents.protected);
     allowed(permission, policy.status().is_walled())?;
-    let folder = options.workspace.join(command.cwd.as_deref().unwrap_or("."));
+    let folder = root.join(command.cwd.as_deref().unwrap_or("."));
     let inside = |folder: &Path| {
         let real = folder.canonicalize()?;
-        Ok::<_, std::io::Error>(real.starts_with(options.workspace.canonicalize()?))
+        Ok::<_, std::io::Error>(real.starts_with(root.canonicalize()?))
     };
     if !inside(&folder).unwrap_or(false) {
         return Err(broken(format!("cwd {} is not a folder below the workspace", folder.display())));
@@ -108,7 +124,7 @@ async fn execute(
 }
 
 /// A command of which no end is known.
-enum NotRun {
+pub(super) enum NotRun {
     /// Before it could start.
     Cancelled,
     /// It could not be run.
@@ -206,7 +222,7 @@ fn redacted(hands: &Hands, value: Value) -> Value {
 }
 
 /// The end of what it said. Secrets leave before it is cut, so that none slips through in part.
-fn tail(finished: &Finished, hands: &Hands) -> String {
+pub(super) fn tail(finished: &Finished, hands: &Hands) -> String {
     let said = [&finished.err, &finished.out].into_iter().find(|kept| kept.total() > 0);
     let bytes = said.map(claw_tools::process::Kept::bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

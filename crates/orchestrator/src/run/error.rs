@@ -43,6 +43,9 @@ pub enum RunError {
     /// Its journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What a killed merge left in the workspace can be neither finished nor taken back.
+    #[error("a merge was stopped half way and cannot be settled: {0}")]
+    Landing(#[from] crate::worktree::WorktreeError),
     /// A file of its own cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {

@@ -11,8 +11,10 @@ use crate::plan::model::Plan;
 use crate::report::bus::EventBus;
 use crate::rundir::RunDir;
 use crate::scheduler::{
-    Event, ItemsFailed, ItemsToRead, Launch, Outcome, Place, Prepared, RunMsg, RunRef, Settlement, StepIx,
+    Event, Folder, ItemsFailed, ItemsToRead, Launch, Outcome, Place, Prepared, RunMsg, RunRef, Settlement,
+    StepIx,
 };
+use crate::worktree::Folders;
 use claw_agents::services::AgentServices;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::{self, Mode, Sync};
@@ -38,6 +40,8 @@ pub(crate) struct Hands {
     pub locks: LockRoom,
     /// The kernel's boot id, for manifests.
     pub boot_id: String,
+    /// Folders of steps and groups.
+    pub folders: Folders,
 }
 
 impl Hands {
@@ -61,7 +65,9 @@ impl Hands {
                     Prepared::Command(command) => {
                         super::command_step::run(&work, &launch, command, token, report).await;
                     }
-                    Prepared::GitMerge(_) => {}
+                    Prepared::GitMerge(merge) => {
+                        super::git_step::run(&work, &launch, merge, token, report).await;
+                    }
                     Prepared::Value(value) => super::value_step::run(&work, &launch, value, report).await,
                 }
             });
@@ -72,6 +78,22 @@ impl Hands {
             run.tell(RunMsg::Finished { step, attempt, outcome, settle });
             // Its last manifest.
             let _ = inner.await;
+        });
+    }
+
+    /// Nobody works in this folder any more. The run waits for it; what could not be closed is said.
+    pub fn close_folder(self: &Arc<Self>, folder: Folder) {
+        let hands = Arc::clone(self);
+        let guard = self.tracker.token();
+        tasks::spawn("folder", async move {
+            let _guard = guard;
+            let told = match hands.folders.close(&folder).await {
+                Ok(closed) => closed.and_then(|closed| closed.kept),
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(why) = told {
+                hands.bus.note(Some(&folder.owner), format!("its folder stays: {why}"));
+            }
         });
     }
 
@@ -106,25 +128,25 @@ impl Hands {
         }
     }
 
-    /// Writes a step's output to a file of the workspace: below it, and nothing that governs. A text as it is, else JSON.
-    pub fn write_file(&self, path: &str, value: &Value) -> io::Result<()> {
+    /// Writes a step's output to a file of the folder that it works in: below it, and nothing that governs. A text as it is, else JSON.
+    pub fn write_file(&self, root: &Path, path: &str, value: &Value) -> io::Result<()> {
         let text = match value {
             Value::String(text) => text.clone(),
             other => format!("{other:#}\n"),
         };
-        self.write_below(path, text.as_bytes())
+        self.write_below(root, path, text.as_bytes())
     }
 
-    fn write_below(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+    fn write_below(&self, root: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
         // Names only: what climbs or starts at the root is not looked at any further.
         let is_below =
             Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if !is_below {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a path below the workspace"));
         }
-        let workspace = self.options.workspace.canonicalize()?;
         let policy =
-            self.agents.sandboxes.policy(self.options.permission.reach, &workspace, &self.agents.protected);
+            self.agents.sandboxes.policy(self.options.permission.reach, root, &self.agents.protected);
+        let workspace = root.canonicalize()?;
         let wanted = workspace.join(path);
         let folder = wanted.parent().unwrap_or(&workspace);
         let inside = |folder: &Path| folder.starts_with(&workspace);

@@ -10,6 +10,7 @@ use crate::manifest::schema::{ManifestArtifact, ManifestStatus};
 use crate::manifest::store::{self, ManifestError};
 use crate::plan::model::{AgentWork, Node, OutputSpec};
 use crate::scheduler::{Launch, OutcomeEnd, Prepared, Settlement};
+use crate::worktree::OpenFolder;
 use claw_agents::outcome::AgentOutcome;
 use claw_agents::request::AgentRequest;
 use claw_kernel::clock::{self, Timestamp};
@@ -95,6 +96,13 @@ impl Picture {
             request.models.first().cloned().or_else(|| Some(self.hands.agents.model.default_model()));
         facts.permission_mode = Some(request.permission.to_string());
         facts.tools = offered.into_iter().map(str::to_owned).collect();
+    }
+
+    /// It works in a folder of its own, or in that of its group.
+    pub fn folder(&mut self, folder: &OpenFolder) {
+        self.facts.base_commit = Some(folder.base.clone());
+        self.facts.worktree = Some(folder.path.clone());
+        self.facts.branch = Some(folder.branch.clone());
     }
 
     /// Its work begins.

@@ -22,6 +22,7 @@ use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, TakeFiles
 use crate::scheduler::{
     ActorArguments, Event, NoPast, Past, RunFinish, RunMsg, RunRef, Schedule, ScheduleContext,
 };
+use crate::worktree::Folders;
 use claw_agents::permission::Permission;
 use claw_agents::services::AgentServices;
 use claw_kernel::cancel::CancelToken;
@@ -64,6 +65,8 @@ pub struct RunOptions {
     pub workspace: PathBuf,
     /// Where runs lie.
     pub runs: Runs,
+    /// Where folders of steps lie: `worktrees` in claw's state folder of the user.
+    pub worktrees: PathBuf,
     /// The user's key for digests of secrets.
     pub secret_key: PathBuf,
     /// `None`: a new run.
@@ -132,6 +135,9 @@ pub async fn start(
         notes.extend(given.differing_secrets(&run, take - 1));
         notes.extend(stubs_before(&run, take, &options));
     }
+    let folders =
+        Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
+    notes.extend(folders.sweep().await);
     let spent = history.usage();
     let board = Arc::new(Board::new(plan.name.clone(), plan.top.nodes().len(), clock::now(), spent));
     let bus = Arc::new(EventBus::new(run.id(), board));
@@ -154,6 +160,7 @@ pub async fn start(
         tracker: tracker.clone(),
         locks: LockRoom::default(),
         boot_id: rundir::boot_id(),
+        folders,
     });
     let (reply, done) = oneshot::channel();
     let args = ActorArguments {
@@ -231,7 +238,9 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
         ));
     }
     let base_commit = options.runs.open(run.id())?.1.base_commit;
-    Ok(Ready { run, lock, journal: Arc::new(writer), history: History::of(&records), base_commit, notes })
+    let mut history = History::of(&records);
+    notes.extend(super::git_step::recover(services, options, &run, &writer, &mut history).await?);
+    Ok(Ready { run, lock, journal: Arc::new(writer), history, base_commit, notes })
 }
 
 /// Writes what this take was given, and the record that a process took the run.

@@ -3,10 +3,12 @@
 use super::agent_step::Report;
 use super::hands::Hands;
 use super::picture::Picture;
+use super::place::Place;
 use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd};
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -14,6 +16,7 @@ use tokio::sync::oneshot;
 pub(super) async fn run(hands: &Arc<Hands>, launch: &Launch, value: &Arc<Value>, report: Report) {
     let node = &hands.plan.nodes[launch.node.at()];
     let mut picture = Picture::new(hands, launch, node);
+    let place = Place::of(hands, launch, &mut picture).await;
     picture.started(None);
     let effect = Some(Digest::of(value.to_string()));
     let end = OutcomeEnd::Succeeded {
@@ -22,8 +25,14 @@ pub(super) async fn run(hands: &Arc<Hands>, launch: &Launch, value: &Arc<Value>,
         file: None,
         effect,
     };
-    let end = write(hands, launch, end);
-    let end = super::artifacts::check(hands, launch, end, &mut picture).await;
+    let end = match place {
+        Ok(place) => {
+            let end = write(hands, launch, &place.root, end);
+            let end = super::artifacts::check(launch, &place.root, end, &mut picture).await;
+            place.leave(hands, launch, end).await
+        }
+        Err(failure) => OutcomeEnd::Failed(failure),
+    };
     picture.ended(None, &end);
     let (settle, settled) = oneshot::channel();
     // The receiver lives as long as the run.
@@ -34,9 +43,9 @@ pub(super) async fn run(hands: &Arc<Hands>, launch: &Launch, value: &Arc<Value>,
 }
 
 /// After a success: the step's output goes to the file that the merge names; one that cannot be written fails the step.
-pub(super) fn write(hands: &Hands, launch: &Launch, end: OutcomeEnd) -> OutcomeEnd {
+pub(super) fn write(hands: &Hands, launch: &Launch, root: &Path, end: OutcomeEnd) -> OutcomeEnd {
     let (Some(path), OutcomeEnd::Succeeded { value, effect, .. }) = (&launch.write, &end) else { return end };
-    match hands.write_file(path, value) {
+    match hands.write_file(root, path, value) {
         Ok(()) => end,
         Err(error) => OutcomeEnd::Failed(Failure {
             effect: *effect,

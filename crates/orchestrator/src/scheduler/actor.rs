@@ -220,7 +220,8 @@ impl RunState {
                 }
                 Command::Lock { step, names } => self.args.hands.lock(step, names, RunRef(me.clone())),
                 Command::Unlock { step } => self.args.hands.locks.let_go(step),
-                Command::Refuse { .. } | Command::CloseFolder(_) | Command::Steer { .. } => {}
+                Command::CloseFolder(folder) => self.args.hands.close_folder(folder),
+                Command::Refuse { .. } | Command::Steer { .. } => {}
                 // One that is not running has reported its end meanwhile.
                 Command::Stop(step) => {
                     if let Some(token) = self.running.get(&step) {

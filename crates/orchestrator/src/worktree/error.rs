@@ -120,6 +120,9 @@ pub enum WorktreeError {
         /// The lock's file.
         lock: PathBuf,
     },
+    /// The command of `verify` could not be run at all.
+    #[error("`verify` cannot be run: {0}")]
+    Verify(String),
     /// The step was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -147,6 +150,7 @@ impl WorktreeError {
             | Self::Shape { .. }
             | Self::Lock(_)
             | Self::IndexLocked { .. }
+            | Self::Verify(_)
             | Self::Cancelled => false,
         }
     }

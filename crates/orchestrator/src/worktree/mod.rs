@@ -5,11 +5,17 @@
 //! difference into the workspace. Knows nothing of schedules: which folder a step gets is said to it.
 
 mod base;
+mod combine;
 mod error;
 mod folder;
+mod folders;
 mod gc;
 mod git;
+mod images;
+mod landing;
+mod landing_file;
 mod names;
+mod put;
 mod record;
 mod repo;
 #[cfg(test)]
@@ -18,4 +24,7 @@ mod tests;
 pub use error::WorktreeError;
 pub use gc::{BranchState, GcDone, GcItem, GcScope, clear, list};
 
-pub(crate) use names::branch_of;
+pub(crate) use combine::{Combined, Combining, Spoilt, TakenBack, Verdict, Verify};
+pub(crate) use folder::OpenFolder;
+pub(crate) use folders::Folders;
+pub(crate) use landing::{Fate, Recovered, forget, recover};

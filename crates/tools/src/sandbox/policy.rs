@@ -47,6 +47,8 @@ pub struct SandboxPolicy {
     extra: Vec<PathBuf>,
     network: Network,
     governing: Vec<PathBuf>,
+    /// See [`SandboxPolicy::lent`].
+    is_lent: bool,
     scratch: OnceLock<Option<Scratch>>,
     wall: OnceLock<Option<Wall>>,
     status: OnceLock<SandboxStatus>,
@@ -64,6 +66,7 @@ impl SandboxPolicy {
             extra: Vec::new(),
             network: Network::Off,
             governing,
+            is_lent: false,
             scratch: OnceLock::new(),
             wall: OnceLock::new(),
             status: OnceLock::new(),
@@ -93,6 +96,13 @@ impl SandboxPolicy {
         self
     }
 
+    /// The workspace is a folder of claw's own state that it lent to an agent: what governs because it lies above that
+    /// folder does not govern what is in it.
+    pub fn lent(mut self) -> Self {
+        self.is_lent = true;
+        self
+    }
+
     /// How far commands reach.
     pub fn reach(&self) -> Reach {
         self.reach
@@ -118,7 +128,10 @@ impl SandboxPolicy {
 
     /// Whether a resolved path is, lies in, or holds something that governs: `.git` holds `.git/config`.
     pub fn is_governing(&self, path: &Path) -> bool {
-        self.governing.iter().any(|governing| path.starts_with(governing))
+        let lent = |governing: &Path| {
+            self.is_lent && self.workspace.starts_with(governing) && path.starts_with(&self.workspace)
+        };
+        self.governing.iter().any(|governing| path.starts_with(governing) && !lent(governing))
             || (path != self.workspace
                 && path.starts_with(&self.workspace)
                 && self.governing.iter().any(|governing| governing.starts_with(path)))
@@ -271,6 +284,17 @@ fn walled(plan: ChildPlan, _wall: &Wall) -> ChildPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lent_folder_is_written_although_it_lies_in_what_governs() {
+        let policy = || SandboxPolicy::new(Reach::WorkspaceWrite, "/s/w/a").with_governing(["/s".into()]);
+        assert!(!policy().may_write(Path::new("/s/w/a/x")));
+        let lent = policy().lent().with_writable(["/s/w/b".into()]);
+        assert!(lent.may_write(Path::new("/s/w/a/x")));
+        for path in ["/s/w/a/.claw/x", "/s/w/a/.git", "/s/w/b/x", "/s/key"] {
+            assert!(!lent.may_write(Path::new(path)), "{path}");
+        }
+    }
 
     #[test]
     fn only_a_plain_no_of_the_system_is_a_reason_to_start_without_mounts() {

@@ -136,6 +136,7 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
     RunOptions {
         runs: Runs::of_project(&workspace, moved_runs().as_deref()),
         workspace,
+        worktrees: state_folder().join("worktrees"),
         secret_key: state_folder().join("secret.key"),
         resume: match &flags.resume {
             Some(Some(run)) => Some(ResumeFrom::Run(run.clone())),

@@ -1,9 +1,10 @@
 use super::kit::{Kit, addr, folder, git, put, read};
 use crate::plan::model::Base;
 use crate::scheduler::Folder;
+use crate::worktree::WorktreeError;
 use crate::worktree::folder::Ground;
+use crate::worktree::names::branch_of;
 use crate::worktree::repo::Repo;
-use crate::worktree::{WorktreeError, branch_of};
 use claw_tools::sandbox::SandboxPolicy;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
