@@ -8,6 +8,8 @@ mod cli;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod examples;
@@ -19,6 +21,8 @@ mod kit_selftest;
 mod machine;
 #[cfg(test)]
 mod nodes;
+#[cfg(test)]
+mod partial;
 #[cfg(test)]
 mod print;
 #[cfg(test)]

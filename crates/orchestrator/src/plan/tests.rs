@@ -2,6 +2,6 @@
 
 mod big;
 mod codes;
-mod fixture;
+pub(crate) mod fixture;
 mod good;
 mod properties;
