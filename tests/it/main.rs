@@ -18,6 +18,8 @@ mod hostile;
 #[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
+mod lack;
+#[cfg(test)]
 mod machine;
 #[cfg(test)]
 mod nodes;

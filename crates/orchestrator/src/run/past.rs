@@ -92,7 +92,7 @@ impl RunPast {
         });
         let agent = attempt.and_then(|attempt| attempt.agent.clone());
         let usage = step.usage.unwrap_or(Usage::NOTHING);
-        Some(PastSuccess { value, file, agent, attempt: number, addr: addr.clone(), usage })
+        Some(PastSuccess { key: success.key, value, file, agent, attempt: number, addr: addr.clone(), usage })
     }
 }
 
