@@ -9,6 +9,8 @@ mod cli;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod examples;
@@ -17,9 +19,13 @@ mod hostile;
 #[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
+mod lack;
+#[cfg(test)]
 mod machine;
 #[cfg(test)]
 mod nodes;
+#[cfg(test)]
+mod partial;
 #[cfg(test)]
 mod print;
 #[cfg(test)]

@@ -232,12 +232,12 @@ fn only_the_failed_item_of_many_runs_again() {
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write(
         "wf.toml",
-        "schema = 1\n[workflow]\nname = \"many\"\n[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 40, key = \"{{ item }}\" }\n",
+        "schema = 1\n[workflow]\nname = \"many\"\n[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 102, key = \"{{ item }}\" }\n",
     );
     run(&sandbox, &[]).run(BOUND).expect_code(1);
-    assert_eq!(provider.count(), 40);
+    assert_eq!(provider.count(), 102);
     resume(&sandbox).expect_code(0);
-    assert_eq!(provider.count(), 41);
+    assert_eq!(provider.count(), 103);
 }
 
 #[test]
@@ -404,10 +404,10 @@ fn of_a_map_exactly_the_unfinished_items_run_after_one_kill_and_after_two() {
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write(
         "wf.toml",
-        "schema = 1\n[workflow]\nname = \"map\"\n[limits]\nconcurrency = 5\n[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 60, key = \"{{ item }}\" }\n",
+        "schema = 1\n[workflow]\nname = \"map\"\n[limits]\nconcurrency = 5\n[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 100, key = \"{{ item }}\" }\n",
     );
     let mut done = BTreeSet::new();
-    for part in [20, 15] {
+    for part in [50, 25] {
         let asked = provider.count();
         let running = run(&sandbox, if done.is_empty() { &[] } else { &["--resume"] }).spawn();
         gate.let_pass(part);
@@ -428,7 +428,7 @@ fn of_a_map_exactly_the_unfinished_items_run_after_one_kill_and_after_two() {
     let asked = provider.count();
     gate.open();
     resume(&sandbox).expect_code(0);
-    assert_eq!(provider.count() - asked, 60 - 35);
+    assert_eq!(provider.count() - asked, 100 - 75);
 }
 
 #[test]

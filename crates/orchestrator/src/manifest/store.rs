@@ -176,6 +176,24 @@ mod tests {
     }
 
     #[test]
+    fn a_manifest_cut_or_flipped_anywhere_is_read_or_refused() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../tests/fixtures/manifest/v1/completed-agent.json");
+        let whole = std::fs::read(&path).unwrap();
+        let end = whole.trim_ascii_end().len();
+        for at in 0..end {
+            assert!(parse(&path, &whole[..at]).is_err(), "cut at {at}");
+            for bit in [0x01, 0x20, 0x80] {
+                let mut bad = whole.clone();
+                bad[at] ^= bit;
+                if let Ok(manifest) = parse(&path, &bad) {
+                    assert_eq!(manifest.schema, SCHEMA, "byte {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_frozen_manifests_stay_readable() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/manifest/v1");
         let mut read = 0;

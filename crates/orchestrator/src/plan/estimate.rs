@@ -136,6 +136,11 @@ mod tests {
             unpriced: 1,
             by_model: BTreeMap::from([("opus".to_owned(), 40), ("own".to_owned(), 1)]),
         };
-        insta::assert_snapshot!(estimate.text("review"), @"");
+        assert_eq!(
+            estimate.text("review"),
+            "review starts up to 41 agents (40 on opus, 1 on own); about 5.12 USD and 1 without a known price.\n\
+             That is 8 turns for each: 88k tokens read, 70k of them from the cache, 4k written; \
+             lists as long as their `max`, loops to their end."
+        );
     }
 }

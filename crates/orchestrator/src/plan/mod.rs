@@ -34,4 +34,4 @@ pub use command::{OptionLike, check_argv};
 pub use inputs::{Given, InputArgs, InputsFileError};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,6 +3,6 @@
 mod big;
 mod bodies;
 mod codes;
-mod fixture;
+pub(crate) mod fixture;
 mod good;
 mod properties;

@@ -1,7 +1,7 @@
 //! The past of a run as the schedule asks for it: the journal's history, with outputs loaded as they are needed.
 
 use super::select::Selection;
-use crate::addr::StepAddr;
+use crate::addr::{AddrPart, StepAddr};
 use crate::journal::history::{Difference, History, Missed, Success};
 use crate::journal::record::{Answer, EndState, Question};
 use crate::manifest;
@@ -54,11 +54,13 @@ impl RunPast {
             .cloned()
     }
 
-    /// Whether it costs nothing and changes nothing to make it again.
+    /// Whether it costs nothing and changes nothing to make it again; what is in a group or a loop is asked for itself.
     fn is_computed(&self, addr: &StepAddr) -> bool {
         let node = self.plan.at_path(addr.nodes()).map(|ix| &self.plan.nodes[ix.at()]);
+        let is_loop = matches!(addr.parts().last(), Some(AddrPart::Node { iteration: None, .. }));
         node.is_some_and(|node| match &node.work {
             Work::Set { .. } | Work::Group(_) => true,
+            Work::Agent(_) | Work::Command(_) | Work::Merge(_) if is_loop && node.repeat.is_some() => true,
             Work::Merge(merge) => match merge.strategy {
                 MergeStrategy::List | MergeStrategy::Concat | MergeStrategy::Dedupe { .. } => {
                     merge.write.is_none()
@@ -90,7 +92,7 @@ impl RunPast {
         });
         let agent = attempt.and_then(|attempt| attempt.agent.clone());
         let usage = step.usage.unwrap_or(Usage::NOTHING);
-        Some(PastSuccess { value, file, agent, attempt: number, addr: addr.clone(), usage })
+        Some(PastSuccess { key: success.key, value, file, agent, attempt: number, addr: addr.clone(), usage })
     }
 }
 
@@ -173,9 +175,7 @@ impl Past for RunPast {
         if !self.selection.is_only() || self.selection.names(addr) {
             return Wanted::Run;
         }
-        if self.history.step(addr).is_some_and(|step| step.success.is_some())
-            && !self.selection.is_round(addr)
-        {
+        if !self.selection.is_round(addr) && self.load(addr).is_some() {
             return Wanted::Keep;
         }
         if self.is_computed(addr) { Wanted::Run } else { Wanted::Leave }

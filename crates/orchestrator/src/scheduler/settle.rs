@@ -224,6 +224,8 @@ impl Schedule {
         step.agent = success.agent;
         step.before = success.usage;
         step.made = Some((success.addr, success.attempt));
+        // What is kept whatever has changed stays a success of what it was made from.
+        step.key = Some(success.key);
         let (addr, key) = (step.addr.clone(), step.key);
         let ended = Ended { key, ..plain_end(EndState::Cached, Some(success.value), None) };
         self.record(Some(addr), None, Entry::Ended(ended));

@@ -72,6 +72,8 @@ pub struct Earlier {
 /// A success of an earlier take.
 #[derive(Clone, Debug)]
 pub struct PastSuccess {
+    /// The content that it was made for.
+    pub key: Digest,
     /// What it gave.
     pub value: Arc<Value>,
     /// The file that holds the whole of it.

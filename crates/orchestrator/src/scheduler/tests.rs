@@ -530,6 +530,7 @@ impl Past for Memory {
     fn success(&mut self, addr: &StepAddr, key: &Digest) -> Option<PastSuccess> {
         let value = self.successes.get(&(addr.to_string(), *key))?;
         Some(PastSuccess {
+            key: *key,
             value: Arc::new(value.clone()),
             file: None,
             agent: None,

@@ -219,6 +219,61 @@ proptest! {
     }
 }
 
+/// About 20 KB.
+fn long_sample() -> Vec<Record> {
+    let of = |n: u64| {
+        if n % 2 == 0 {
+            ended(n, &format!("s{}", n / 2))
+        } else {
+            admitted(n, &format!("s{}", n.div_ceil(2)))
+        }
+    };
+    (1..=90).map(of).collect()
+}
+
+/// Every byte with `CLAW_LONG_TESTS=1`, some of them without.
+fn places(length: usize) -> impl Iterator<Item = usize> {
+    let long = std::env::var("CLAW_LONG_TESTS").is_ok_and(|long| long == "1");
+    (0..length).step_by(if long { 1 } else { 97 })
+}
+
+#[test]
+fn of_a_long_journal_a_flipped_byte_costs_one_line() {
+    let records = long_sample();
+    let whole = bytes(&records);
+    assert!(whole.len() > 15_000, "{}", whole.len());
+    for at in places(whole.len() - 1) {
+        let mut bad = whole.clone();
+        bad[at] ^= 0x01;
+        let start = whole[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let damage = read(&bad).unwrap_err();
+        assert_eq!(damage.offset, start as u64, "byte {at}");
+        let salvaged = salvage(&bad, Timestamp::from_millis(5)).unwrap();
+        let journal = read(&salvaged.journal).unwrap();
+        // A line end that is gone makes one bad line of two.
+        let most = if whole[at] == b'\n' { 2 } else { 1 };
+        let lost = records.iter().filter(|record| !journal.records.contains(record)).count();
+        assert!(lost <= most, "byte {at}: {lost} records are lost");
+    }
+}
+
+#[test]
+fn of_a_long_journal_a_cut_costs_its_last_line_and_a_second_copy_of_any_is_seen() {
+    let records = long_sample();
+    let whole = bytes(&records);
+    for cut in places(whole.len()) {
+        let journal = read(&whole[..cut]).unwrap();
+        let count = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(journal.records, records[..count], "cut at {cut}");
+    }
+    let lines = lines(&records);
+    for (at, line) in lines.iter().enumerate() {
+        let doubled = [lines[..=at].concat(), line.clone(), lines[at + 1..].concat()].concat();
+        let damage = read(&doubled).unwrap_err();
+        assert_eq!(damage.reason, DamageReason::Repeated { found: at as u64 + 1 });
+    }
+}
+
 fn fixture(name: &str) -> Vec<u8> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/journal/v1");
     std::fs::read(folder.join(name)).unwrap()
