@@ -91,7 +91,7 @@ pub(super) fn failed(error: &RunError) -> ExpectedError {
                     .to_owned(),
             ),
         },
-        RunError::Journal(_) | RunError::Write { .. } => ExpectedError::Run {
+        RunError::Journal(_) | RunError::Write { .. } | RunError::Landing(_) => ExpectedError::Run {
             message,
             code: exit::STATE,
             hint: Some(
