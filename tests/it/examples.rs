@@ -17,21 +17,27 @@ struct Example {
     code: i32,
 }
 
+impl Example {
+    fn name(&self) -> &'static str {
+        self.file.trim_start_matches("workflows/")
+    }
+}
+
 const EXAMPLES: &[Example] = &[
-    Example { file: "tour.toml", args: &[], code: 0 },
-    Example { file: "bug-hunt.toml", args: &[], code: 0 },
-    Example { file: "document.toml", args: &["--input", "modules=src/*.rs"], code: 0 },
-    Example { file: "map-files.toml", args: &["--input", "pattern=src/*.rs"], code: 0 },
+    Example { file: "workflows/tour.toml", args: &[], code: 0 },
+    Example { file: "workflows/bug-hunt.toml", args: &[], code: 0 },
+    Example { file: "workflows/document.toml", args: &["--input", "modules=src/*.rs"], code: 0 },
+    Example { file: "workflows/map-files.toml", args: &["--input", "pattern=src/*.rs"], code: 0 },
     Example {
-        file: "migrate.toml",
+        file: "workflows/migrate.toml",
         args: &["--input", "pattern=src/*.rs", "--input", "change=spaces become tabs"],
         code: 0,
     },
-    Example { file: "release-notes.toml", args: &["--input", "since=HEAD~1"], code: 0 },
-    Example { file: "repair.toml", args: &["--input", "test=test -e repaired"], code: 1 },
-    Example { file: "research.toml", args: &["--input", "question=How is state kept?"], code: 0 },
+    Example { file: "workflows/release-notes.toml", args: &["--input", "since=HEAD~1"], code: 0 },
+    Example { file: "workflows/repair.toml", args: &["--input", "test=test -e repaired"], code: 1 },
+    Example { file: "workflows/research.toml", args: &["--input", "question=How is state kept?"], code: 0 },
     // Nobody is there whom its gate could ask.
-    Example { file: "review-and-fix.toml", args: &[], code: 4 },
+    Example { file: "workflows/review-and-fix.toml", args: &[], code: 4 },
 ];
 
 fn repository() -> PathBuf {
@@ -62,28 +68,26 @@ fn all_examples_are_known_here() {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter(|name| name.ends_with(".toml"))
         .collect();
-    let known: BTreeSet<String> = EXAMPLES.iter().map(|example| example.file.to_owned()).collect();
+    let known: BTreeSet<String> = EXAMPLES.iter().map(|example| example.name().to_owned()).collect();
     assert_eq!(names, known);
 }
 
 #[test]
 fn every_example_is_checked_planned_and_drawn() {
-    for Example { file: name, args, .. } in EXAMPLES {
+    for example in EXAMPLES {
+        let (name, file, args) = (example.name(), example.file, example.args);
         let provider = ScriptedProvider::always(Reply::text("never"));
         let sandbox = house(&provider);
         let file = format!("workflows/{name}");
         let claw =
-            |words: &[&str]| Claw::new(CLAW, &sandbox).args(words).args(*args).run(BOUND).expect_code(0);
-        let checked = claw(&["workflow", "check", &file]);
+            |words: &[&str]| Claw::new(CLAW, &sandbox).args(words).args(args).run(BOUND).expect_code(0);
+        let checked = claw(&["workflow", "check", file]);
         assert!(!checked.stderr.contains("W1") && !checked.stderr.contains("E1"), "{checked}");
-        let plan = claw(&["run", &file, "--plan"]).stdout;
+        let plan = claw(&["run", file, "--plan"]).stdout;
         insta::assert_snapshot!(format!("{name}.plan"), machine_free(&plan));
-        insta::assert_snapshot!(format!("{name}.ascii"), claw(&["workflow", "graph", &file]).stdout);
-        insta::assert_snapshot!(
-            format!("{name}.mermaid"),
-            claw(&["run", &file, "--graph", "mermaid"]).stdout
-        );
-        insta::assert_snapshot!(format!("{name}.dot"), claw(&["run", &file, "--graph", "dot"]).stdout);
+        insta::assert_snapshot!(format!("{name}.ascii"), claw(&["workflow", "graph", file]).stdout);
+        insta::assert_snapshot!(format!("{name}.mermaid"), claw(&["run", file, "--graph", "mermaid"]).stdout);
+        insta::assert_snapshot!(format!("{name}.dot"), claw(&["run", file, "--graph", "dot"]).stdout);
         assert_eq!(provider.count(), 0);
         assert!(!sandbox.has(".claw"), "a plan starts nothing");
     }
@@ -101,12 +105,13 @@ fn machine_free(plan: &str) -> String {
 
 #[test]
 fn every_example_runs_to_its_end_with_answers_from_its_file() {
-    for Example { file: name, args, code } in EXAMPLES.iter().filter(|example| example.file != "tour.toml") {
+    for example in EXAMPLES.iter().filter(|example| example.name() != "tour.toml") {
+        let (name, file, args) = (example.name(), example.file, example.args);
         let provider = ScriptedProvider::always(Reply::text("never"));
         let sandbox = house(&provider);
-        let (file, stub) = (format!("workflows/{name}"), format!("workflows/stubs/{name}"));
-        let words = ["run", &file, "--stub", &stub, "--no-ask"];
-        let output = Claw::new(CLAW, &sandbox).args(words).args(*args).run(BOUND).expect_code(*code);
+        let stub = format!("workflows/stubs/{name}");
+        let words = ["run", file, "--stub", &stub, "--no-ask"];
+        let output = Claw::new(CLAW, &sandbox).args(words).args(args).run(BOUND).expect_code(example.code);
         insta::assert_snapshot!(format!("{name}.result"), output.stdout);
         assert_eq!(provider.count(), 0, "{name}");
         let statuses = sandbox.newest_run().statuses();
