@@ -27,6 +27,8 @@ mod nodes;
 #[cfg(test)]
 mod partial;
 #[cfg(test)]
+mod planning;
+#[cfg(test)]
 mod print;
 #[cfg(test)]
 mod progress;

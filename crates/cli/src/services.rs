@@ -228,7 +228,12 @@ impl Surroundings for Setup {
 
     fn price_known(&self, model: Option<&str>) -> bool {
         let model = model.map_or_else(|| self.config.default_model(), str::to_owned);
-        self.config.route(&model).is_ok_and(|route| route.profile.info(&route.model).price.is_some())
+        match self.config.route(&model) {
+            Ok(route) => route.profile.info(&route.model).price.is_some(),
+            // Asked again by the run, which wants credentials first.
+            Err(ProviderErrorKind::MissingCredentials { .. }) => true,
+            Err(_) => false,
+        }
     }
 
     fn default_commands(&self) -> usize {

@@ -252,3 +252,25 @@ fn the_types_are_cheap_to_share_between_threads() {
     shared::<Scope>();
     shared::<Data>();
 }
+
+#[test]
+fn a_loop_is_a_binding_whose_index_is_known_and_whose_values_come_from_agents() {
+    let at = |index: u32, notes: Json| {
+        let value = json!({ "index": index, "notes": notes, "score": 7 });
+        let bound = Binding { name: "loop".into(), value: value.into(), dynamic: true, file: None };
+        Scope::new(ScopeData { bindings: vec![bound], ..ScopeData::default() })
+    };
+    let scope = at(2, json!(["one"]));
+    let expr = |text: &str| Expr::parse(text).unwrap();
+    assert_eq!(expr("loop.index + loop.score").eval(&scope).unwrap(), json!(9));
+    assert_eq!(expr("loop.missing | default('first')").eval(&scope).unwrap(), json!("first"));
+    let prompt =
+        |text: &str| Template::parse(text).unwrap().render(&scope, Render::Prompt { nonce: "N" }).unwrap();
+    assert_eq!(prompt("round {{ loop.index }}, score {{ loop.score }}"), "round 2, score 7");
+    let fenced = prompt("{{ loop.notes | bullets }}");
+    assert!(fenced.starts_with("<agent-data nonce=\"N\" from=\"loop.notes\">"), "{fenced}");
+    let digest = |text: &str, scope: &Scope| expr(text).content_digest(scope);
+    assert_eq!(digest("loop.notes", &scope), digest("loop.notes", &at(3, json!(["one"]))));
+    assert_ne!(digest("loop.notes", &scope), digest("loop.notes", &at(2, json!(["two"]))));
+    assert_ne!(digest("loop.index", &scope), digest("loop.index", &at(3, json!(["one"]))));
+}

@@ -43,12 +43,15 @@ impl Build<'_> {
             let default = [None];
             let models: Vec<Option<String>> = agent.models.iter().cloned().map(Some).collect();
             for model in if models.is_empty() { &default[..] } else { &models[..] } {
+                // A model that cannot be used at all was said already, the default one is said once.
+                let name = model.as_deref();
+                let unusable = name.is_some_and(|name| matches!(self.models.get(name), Some(Err(_))));
+                if unusable || (name.is_none() && known.contains_key(model)) {
+                    continue;
+                }
                 let surroundings = self.surroundings;
-                let known =
-                    *known.entry(model.clone()).or_insert_with(|| surroundings.price_known(model.as_deref()));
-                if !known {
-                    let model = model.as_deref();
-                    self.late.push(self.unpriced(ix, model, ceiling));
+                if !*known.entry(model.clone()).or_insert_with(|| surroundings.price_known(name)) {
+                    self.late.push(self.unpriced(ix, name, ceiling));
                 }
             }
         }

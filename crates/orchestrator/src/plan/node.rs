@@ -25,8 +25,11 @@ impl<'a> Build<'a> {
         let inside = Visible { own_loop: keys.get("loop").map(|_| ix), ..with_item };
         let repeat = self.repeat(ix, node, &inside);
         let work = self.work(ix, &inside);
-        // A group has one label for all its iterations.
-        let of_step = if node.kind == NodeKind::Group { with_item } else { inside };
+        // What owns a body has one label for all its iterations.
+        let of_step = match node.kind {
+            NodeKind::Group | NodeKind::Workflow => with_item,
+            NodeKind::Agent | NodeKind::Command | NodeKind::Gate | NodeKind::Merge | NodeKind::Set => inside,
+        };
         let label = self.optional_template(node, keys, "label", &of_step);
         let artifacts = self.artifacts(node, &of_step);
         let work = work?;

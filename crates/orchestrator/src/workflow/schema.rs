@@ -110,6 +110,12 @@ mod tests {
         assert!(!check(
             "schema = 1\n[workflow]\nname = 'x'\n[node.a]\nkind = 'command'\nprompt = 'hi'\nrun = ['ls']\n"
         ));
+        assert!(check(include_str!("../plan/tests/review_and_fix.toml")));
+        let group =
+            |body: &str| format!("schema = 1\n[workflow]\nname = 'x'\n[node.g]\nkind = 'group'\n{body}");
+        assert!(!check(&group("")), "a group without a body");
+        assert!(!check(&group("[node.g.body.a]\nprmpt = 'x'\n")), "a wrong key in a body");
+        assert!(!check(&group("isolation = 'copy'\n[node.g.body.a]\nprompt = 'x'\n")), "not yet");
         assert!(!check("[workflow]\nname = 'x'\n[node.a]\nprompt = 'hi'\n"));
     }
 }

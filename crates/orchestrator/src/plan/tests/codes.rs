@@ -2,7 +2,7 @@
 
 use super::fixture::{HEAD, plan_of, said};
 use crate::plan::InputArgs;
-use crate::workflow::problem::Code;
+use crate::workflow::problem::{Code, Problem};
 use std::collections::BTreeSet;
 
 /// Texts behind the head; a text that begins with `!` is the whole file.
@@ -132,6 +132,8 @@ const FILES: &[(&str, &str)] = &[
     (DEEP, ""),
 ];
 
+const TABLES: [&[(&str, &str)]; 7] = [KEYS, GRAPH, NAMES, LATE, BODIES, SCOPES, FILES];
+
 /// A file of groups in groups.
 fn deep() -> String {
     let mut at = "[node.g".to_owned();
@@ -207,9 +209,18 @@ const LATE: &[(&str, &str)] = &[
     ),
 ];
 
-fn all(table: &[(&str, &str)]) -> (String, BTreeSet<Code>) {
+fn all(table: &[(&'static str, &str)]) -> (String, BTreeSet<Code>) {
     let mut out = String::new();
     let mut codes = BTreeSet::new();
+    for (title, problems) in problems_of(table) {
+        codes.extend(problems.iter().map(|problem| problem.code));
+        out.push_str(&format!("# {title}\n{}\n", said(&problems)));
+    }
+    (out, codes)
+}
+
+fn problems_of(table: &[(&'static str, &str)]) -> Vec<(&'static str, Vec<Problem>)> {
+    let mut out = Vec::new();
     for (title, text) in table {
         let text = match text.strip_prefix('!') {
             Some(whole) => whole.to_owned(),
@@ -220,11 +231,9 @@ fn all(table: &[(&str, &str)]) -> (String, BTreeSet<Code>) {
         if *title == "inputs" {
             args.text("n", "many").text("e", "z").text("bse", "x");
         }
-        let problems = plan_of(&text, &args).err().unwrap_or_default();
-        codes.extend(problems.iter().map(|problem| problem.code));
-        out.push_str(&format!("# {title}\n{}\n", said(&problems)));
+        out.push((*title, plan_of(&text, &args).err().unwrap_or_default()));
     }
-    (out, codes)
+    out
 }
 
 #[test]
@@ -265,7 +274,7 @@ fn problems_of_nested_files_are_said_with_their_places() {
 #[test]
 fn every_code_has_a_text_that_shows_it() {
     let mut shown = BTreeSet::new();
-    for table in [KEYS, GRAPH, NAMES, LATE, BODIES, SCOPES, FILES] {
+    for table in TABLES {
         shown.extend(all(table).1);
     }
     // These come up when something is expanded, and W… do not stop a plan.
@@ -275,6 +284,31 @@ fn every_code_has_a_text_that_shows_it() {
         .filter(|code| !code.is_warning() && !elsewhere.contains(code) && !shown.contains(code))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_problem_says_the_same_as_text_and_as_json() {
+    for (title, problems) in TABLES.into_iter().flat_map(problems_of) {
+        assert!(!problems.is_empty(), "{title}");
+        for problem in problems {
+            let json = serde_json::to_value(&problem).unwrap();
+            let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let place = &json["place"];
+            let mut text = format!("{} {}", word(&json["code"]), word(&place["file"]));
+            if place["line"] != 0 {
+                text.push_str(&format!(":{}:{}", place["line"], place["column"]));
+            }
+            if json["path"] != "" {
+                text.push_str(&format!(" {}", word(&json["path"])));
+            }
+            text.push_str(&format!(": {}", word(&json["message"])));
+            if let Some(help) = json.get("help") {
+                text.push_str(&format!("\n  help: {}", word(help)));
+            }
+            assert_eq!(text, problem.to_string(), "{title}");
+            assert!(place["span"]["start"].as_u64() <= place["span"]["end"].as_u64(), "{title}: {json}");
+        }
+    }
 }
 
 #[test]
