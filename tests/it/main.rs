@@ -46,3 +46,5 @@ mod tidy;
 mod tools;
 #[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod worktrees;
