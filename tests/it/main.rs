@@ -48,3 +48,5 @@ mod tidy;
 mod tools;
 #[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod worktrees;

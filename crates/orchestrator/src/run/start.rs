@@ -125,16 +125,7 @@ pub async fn start(
     let selection = Selection::new(options.again.as_ref(), &plan, &history)?;
     notes.extend(selection.notes().iter().cloned());
     let take = history.takes() + 1;
-    if take > 1
-        && let Err(error) = manifest::rebuild::rebuild(&run, &history)
-    {
-        notes.push(error.to_string());
-    }
-    let given = write_take(&plan, &options, &run, take, &journal).await?;
-    if take > 1 {
-        notes.extend(given.differing_secrets(&run, take - 1));
-        notes.extend(stubs_before(&run, take, &options));
-    }
+    let given = take_over(&plan, &options, (&run, &history), &journal, &mut notes).await?;
     let folders =
         Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
     notes.extend(folders.sweep().await);
@@ -143,11 +134,7 @@ pub async fn start(
     let bus = Arc::new(EventBus::new(run.id(), board));
     let tracker = TaskTracker::new();
     let token = CancelToken::new();
-    let past: Box<dyn Past> = if take > 1 {
-        Box::new(RunPast::new(history, run.clone(), Arc::clone(&plan), selection))
-    } else {
-        Box::new(NoPast)
-    };
+    let past = past(history, &run, &plan, selection);
     let schedule =
         Schedule::new(Arc::clone(&plan), context(&run, given.views, base_commit, options.can_ask), past);
     let hands = Arc::new(Hands {
@@ -190,6 +177,36 @@ pub async fn start(
         spent,
         lock,
     })
+}
+
+/// Before anything starts: manifests are what the journal says, and what this take is given is written down.
+async fn take_over(
+    plan: &Plan,
+    options: &RunOptions,
+    (run, history): (&RunDir, &History),
+    journal: &JournalWriter,
+    notes: &mut Vec<String>,
+) -> Result<Given, RunError> {
+    let take = history.takes() + 1;
+    if take > 1
+        && let Err(error) = manifest::rebuild::rebuild(run, history)
+    {
+        notes.push(error.to_string());
+    }
+    let given = write_take(plan, options, run, take, journal).await?;
+    if take > 1 {
+        notes.extend(given.differing_secrets(run, take - 1));
+        notes.extend(stubs_before(run, take, options));
+    }
+    Ok(given)
+}
+
+fn past(history: History, run: &RunDir, plan: &Arc<Plan>, selection: Selection) -> Box<dyn Past> {
+    if history.takes() > 0 {
+        Box::new(RunPast::new(history, run.clone(), Arc::clone(plan), selection))
+    } else {
+        Box::new(NoPast)
+    }
 }
 
 struct Ready {

@@ -3,7 +3,7 @@
 
 use super::base::Temporary;
 use super::error::WorktreeError;
-use super::folder::{Ground, own_git_dir, remove_tree};
+use super::folder::Ground;
 use super::folders::Folders;
 use super::names::{branch_of, name_of};
 use super::record::FolderRecord;
@@ -84,18 +84,18 @@ impl Combined {
 }
 
 /// Which step merges what.
-pub(crate) struct Combining<'c> {
+pub(crate) struct Combining<'c, 'v> {
     pub step: &'c StepAddr,
     pub attempt: u32,
     pub branches: &'c [Folder],
     pub apply: Apply,
-    pub verify: Option<&'c Verify<'c>>,
+    pub verify: Option<&'c Verify<'v>>,
     pub token: &'c CancelToken,
 }
 
 impl Folders {
     /// Puts the branches together. Nothing of the workspace is changed.
-    pub(crate) async fn combine(&self, what: &Combining<'_>) -> Result<Combined, WorktreeError> {
+    pub(crate) async fn combine(&self, what: &Combining<'_, '_>) -> Result<Combined, WorktreeError> {
         let repo = self.repo().await?;
         let parent = self.parent(what.apply).await?;
         let mut trial = None;
@@ -109,7 +109,7 @@ impl Folders {
     async fn fold(
         &self,
         repo: &Repo,
-        what: &Combining<'_>,
+        what: &Combining<'_, '_>,
         parent: Parent,
         trial: &mut Option<Trial>,
     ) -> Result<Combined, WorktreeError> {
@@ -186,7 +186,7 @@ impl Folders {
     async fn add(
         &self,
         repo: &Repo,
-        what: &Combining<'_>,
+        what: &Combining<'_, '_>,
         so_far: &Combined,
         (base, tip): (&Oid, &Oid),
         trial: &mut Option<Trial>,
@@ -236,36 +236,27 @@ impl Trial {
     async fn make(
         folders: &Folders,
         repo: &Repo,
-        what: &Combining<'_>,
+        what: &Combining<'_, '_>,
         parent: &Parent,
     ) -> Result<Self, WorktreeError> {
         let own = folders.folders();
         let name = name_of(what.step, what.attempt);
         let path = own.folder(&name);
-        let commit = repo.commit_tree(&parent.tree, &[&parent.head], "claw: the workspace as it was").await?;
-        let from = (commit.clone(), commit.clone());
+        let from = (parent.head.clone(), parent.head.clone());
         let new = FolderRecord::new(folders.run.id(), what.step, what.attempt, &repo.top, from);
         let mut record = FolderRecord { is_scratch: true, ..new };
         own.save(&record)?;
-        remove_tree(&path).await?;
-        let options = ["worktree", "add", "-q", "-f", "-f", "--detach"].map(std::ffi::OsStr::new);
-        let arguments = options.into_iter().chain([path.as_os_str(), commit.as_ref()]);
-        repo.call(arguments).done().await?;
-        record.git_dir = Some(own_git_dir(repo, &path)?);
+        let ground = Ground { repo, folders: &own, run: folders.run.id() };
+        record.git_dir = Some(ground.add(&path, parent.head.as_ref(), &["--detach"]).await?);
         own.save(&record)?;
         // Nothing of git is open to the command.
         folders.agents.sandboxes.lend(&path, Loan::default());
         let index = Temporary(own.scratch("trial"));
         let trial = Self { path, index, record };
-        trial.repo_index(repo, &parent.tree).await?;
+        repo.call_on(&trial.path, &trial.index.0, ["read-tree", parent.head.as_ref()]).done().await?;
+        // Its exit code tells that a file differs: then it is written again.
+        repo.call_on(&trial.path, &trial.index.0, ["update-index", "-q", "--refresh"]).run().await?;
         Ok(trial)
-    }
-
-    /// The files are as the tree has them: the index learns it.
-    async fn repo_index(&self, repo: &Repo, tree: &Oid) -> Result<(), WorktreeError> {
-        repo.call_on(&self.path, &self.index.0, ["read-tree", tree.as_ref()]).done().await?;
-        // It says by its exit code that a file differs.
-        repo.call_on(&self.path, &self.index.0, ["update-index", "-q", "--refresh"]).run().await.map(drop)
     }
 
     /// What the last command left goes, but what is ignored: it saves the next one time.

@@ -3,11 +3,13 @@
 use super::base::Snapshot;
 use super::error::WorktreeError;
 use super::record::{FolderRecord, RunFolders};
-use super::repo::{Oid, Repo, oid};
+use super::repo::{Oid, Repo};
+use super::turn::{Kind, Turn};
 use crate::scheduler::Folder;
 use claw_kernel::durable::{self, Mode, Sync};
 use claw_kernel::ids::RunId;
 use claw_kernel::tasks;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -95,19 +97,27 @@ impl Ground<'_> {
             let why = "claw: a folder of its own";
             self.repo.move_branch(&branch, &record.start, None, why).await?;
         }
+        self.add(path, &branch, &[]).await
+    }
+
+    /// A new work tree at `path`, on a branch; with `--detach` as a further option on a commit. Gives its own git folder.
+    pub(super) async fn add(&self, path: &Path, on: &str, more: &[&str]) -> Result<PathBuf, WorktreeError> {
         remove_tree(path).await?;
-        let shown = path.as_os_str();
-        let arguments = [
-            "worktree".as_ref(),
-            "add".as_ref(),
-            "-q".as_ref(),
-            "-f".as_ref(),
-            "-f".as_ref(),
-            shown,
-            branch.as_ref(),
-        ];
+        let options = ["worktree", "add", "-q", "--no-checkout", "-f", "-f"];
+        let options = options.iter().chain(more).map(OsStr::new);
+        let arguments = options.chain([path.as_os_str(), OsStr::new(on)]);
+        let turn = Turn::take(Kind::Add, self.worktrees(), &self.repo.common).await?;
         self.repo.call(arguments).done().await?;
-        own_git_dir(self.repo, path)
+        let git_dir = own_git_dir(self.repo, path)?;
+        drop(turn);
+        let filled = self.repo.call(["read-tree", "--reset", "-u", "HEAD"]).at(path);
+        filled.env("GIT_DIR", &git_dir).env("GIT_WORK_TREE", path).done().await?;
+        Ok(git_dir)
+    }
+
+    /// Where folders of all runs lie.
+    fn worktrees(&self) -> &Path {
+        self.folders.root.parent().unwrap_or(&self.folders.root)
     }
 
     fn opened(
@@ -203,7 +213,15 @@ impl Ground<'_> {
         if let Some(git_dir) = &record.git_dir
             && git_dir.parent() == Some(&self.repo.common.join("worktrees"))
         {
-            remove_tree(git_dir).await?;
+            let turn = Turn::take(Kind::Add, self.worktrees(), &self.repo.common).await?;
+            // At once, for whoever lists the work trees meanwhile.
+            let aside = self.repo.common.join(format!(".claw-gone.{:012x}", fastrand::u64(..) >> 16));
+            match rustix::fs::rename(git_dir, &aside) {
+                Ok(()) => remove_tree(&aside).await?,
+                Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(WorktreeError::io(git_dir)(errno.into())),
+            }
+            drop(turn);
             // The last one takes the folder of them with it, as git does.
             let _ = std::fs::remove_dir(self.repo.common.join("worktrees"));
         }
@@ -251,7 +269,7 @@ impl Ground<'_> {
 }
 
 /// The git folder of a work tree that was just made.
-pub(super) fn own_git_dir(repo: &Repo, path: &Path) -> Result<PathBuf, WorktreeError> {
+fn own_git_dir(repo: &Repo, path: &Path) -> Result<PathBuf, WorktreeError> {
     let file = path.join(".git");
     let text = read_small(&file).map_err(WorktreeError::io(&file))?.unwrap_or_default();
     let named = text.trim().strip_prefix("gitdir: ").map(|dir| path.join(dir));
@@ -278,9 +296,4 @@ pub(super) async fn remove_tree(path: &Path) -> Result<(), WorktreeError> {
     let what = path.to_owned();
     let removed = tasks::blocking("remove", move || claw_tools::files::remove::remove_tree(&what)).await;
     removed.map_err(io::Error::other).and_then(|removed| removed).map_err(WorktreeError::io(path))
-}
-
-/// The tree that an index file holds.
-pub(super) async fn write_tree(repo: &Repo, folder: &Path, index: &Path) -> Result<Oid, WorktreeError> {
-    oid("write-tree", repo.call_on(folder, index, ["write-tree"]).line().await?)
 }

@@ -9,12 +9,13 @@ use super::images::{Image, RawName, look, open_top};
 use super::landing_file::{HeadMove, LandingEntry, LandingFile, LandingFolder, Mark};
 use super::put::{self, Way, bring};
 use super::repo::{Oid, Repo};
+use super::turn::{Kind, Turn};
 use crate::addr::StepAddr;
 use crate::journal::record::EndState;
 use crate::rundir::RunDir;
 use claw_kernel::digest::Digest;
-use claw_kernel::durable::{self, FileLock, Owner};
-use claw_kernel::{clock, tasks};
+use claw_kernel::durable;
+use claw_kernel::tasks;
 use claw_tools::sandbox::SandboxPolicy;
 use rustix::fs::{AtFlags, CWD};
 use serde_json::Value;
@@ -38,7 +39,7 @@ pub(crate) struct Landing {
     file: LandingFile,
     repo: Repo,
     /// No other merge lands in this workspace meanwhile.
-    _lock: Option<FileLock>,
+    _turn: Option<Turn>,
 }
 
 impl Folders {
@@ -59,7 +60,7 @@ impl Folders {
     ) -> Result<Landing, WorktreeError> {
         let repo = self.repo().await?;
         let folder = LandingFolder::of(&self.run, step, attempt);
-        let lock = self.alone(repo).await?;
+        let turn = Turn::take(Kind::Land, &self.worktrees, &repo.top).await?;
         let changes = changes(repo, &combined.parent.tree, &combined.tree).await?;
         self.stage(repo, &folder, combined, &changes).await?;
         let (top, store) = (repo.top.clone(), folder.clone());
@@ -83,18 +84,7 @@ impl Folders {
             .map(|to| HeadMove { from: combined.parent.head.clone(), to: to.clone() });
         let file = LandingFile::new(head, files, output);
         folder.save(&file)?;
-        Ok(Landing { folder, file, repo: repo.clone(), _lock: Some(lock) })
-    }
-
-    /// One landing in a workspace at a time, across processes.
-    async fn alone(&self, repo: &Repo) -> Result<FileLock, WorktreeError> {
-        durable::private_dir(&self.worktrees).map_err(WorktreeError::io(&self.worktrees))?;
-        let name = format!("{}.lock", &Digest::of(repo.top.as_os_str().as_bytes()).hex()[..16]);
-        let path = self.worktrees.join(name);
-        let owner = Owner { pid: std::process::id(), since: clock::now(), socket: None };
-        let at = path.clone();
-        let taken = tasks::blocking("lock", move || FileLock::wait(&path, &owner)).await;
-        Ok(taken.map_err(io::Error::other).map_err(WorktreeError::io(at))??)
+        Ok(Landing { folder, file, repo: repo.clone(), _turn: Some(turn) })
     }
 
     /// The files as they will be, written by git below the landing's folder.
@@ -405,7 +395,7 @@ pub(crate) async fn recover(
             None => Fate::Untouched,
             Some(file) => {
                 let repo = Repo::open(workspace, Arc::clone(&policy)).await?;
-                let landing = Landing { folder: folder.clone(), file, repo, _lock: None };
+                let landing = Landing { folder: folder.clone(), file, repo, _turn: None };
                 match known {
                     None => landing.settle().await?,
                     Some(_) => {

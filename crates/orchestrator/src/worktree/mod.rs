@@ -20,6 +20,7 @@ mod record;
 mod repo;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub use error::WorktreeError;
 pub use gc::{BranchState, GcDone, GcItem, GcScope, clear, list};

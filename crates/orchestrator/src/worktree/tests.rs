@@ -3,3 +3,4 @@
 mod clearing;
 mod folders;
 mod kit;
+mod merging;

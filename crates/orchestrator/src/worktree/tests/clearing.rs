@@ -44,7 +44,7 @@ async fn merged_work_goes_and_unmerged_work_stays_without_force() {
     let done = clear(&kit.scope(), &items, false).await.unwrap();
     let names: Vec<_> = done.branches.iter().map(|(name, _)| name.rsplit('/').next().unwrap()).collect();
     assert_eq!(names, ["empty.1", "squashed.1", "taken.1"]);
-    assert_eq!(done.folders, [open.path.clone()]);
+    assert_eq!(done.folders, std::slice::from_ref(&open.path));
     assert_eq!(git(&kit.top, &["show", &format!("claw/{id}/crashed.1:crashed")]).await, "4");
 
     let items = list(&kit.scope()).await.unwrap();

@@ -2,16 +2,21 @@
 
 use crate::addr::StepAddr;
 use crate::plan::model::Base;
+use crate::run::Stubs;
 use crate::rundir::{NewRun, RunDir, Runs};
 use crate::scheduler::Folder;
 use crate::worktree::folder::{Closed, Ground, OpenFolder};
+use crate::worktree::folders::Folders;
 use crate::worktree::gc::GcScope;
 use crate::worktree::git::Git;
 use crate::worktree::names::name_of;
 use crate::worktree::record::RunFolders;
 use crate::worktree::repo::Repo;
-use claw_kernel::durable::{Mode, Sync, replace};
+use claw_agents::permission::NobodyToAsk;
+use claw_agents::services::{AgentServices, Sandboxes, Shared};
+use claw_kernel::durable::{LogWriter, Mode, Sync, replace};
 use claw_kernel::ids::RunId;
+use claw_tools::registry::Registry;
 use claw_tools::sandbox::SandboxPolicy;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -97,6 +102,21 @@ impl Kit {
         act(&open.path);
         assert_eq!(self.close(&folder).await.kept, None);
         folder
+    }
+
+    pub fn services(&self) -> Folders {
+        let agents = AgentServices {
+            model: Arc::new(Stubs::parse("{}").unwrap()),
+            registry: Arc::new(Registry::builtin()),
+            redactor: Arc::default(),
+            logs: LogWriter::start().unwrap(),
+            asker: Arc::new(NobodyToAsk),
+            sandboxes: Sandboxes::default(),
+            memory: "".into(),
+            protected: Vec::new(),
+            shared: Shared::default(),
+        };
+        Folders::new(self.run.clone(), &self.top, &self.worktrees, Arc::new(agents))
     }
 
     pub fn scope(&self) -> GcScope {
