@@ -78,7 +78,6 @@ fn every_example_is_checked_planned_and_drawn() {
         let (name, file, args) = (example.name(), example.file, example.args);
         let provider = ScriptedProvider::always(Reply::text("never"));
         let sandbox = house(&provider);
-        let file = format!("workflows/{name}");
         let claw =
             |words: &[&str]| Claw::new(CLAW, &sandbox).args(words).args(args).run(BOUND).expect_code(0);
         let checked = claw(&["workflow", "check", file]);

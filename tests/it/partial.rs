@@ -288,3 +288,46 @@ fn a_secret_is_asked_for_again_and_compared() {
     assert_ne!(runs[0].read("takes/3/inputs.json"), runs[1].read("takes/1/inputs.json"));
     assert!(!runs[0].read("takes/3/inputs.json").contains("another-secret"));
 }
+
+const LOOPED: &str = r#"
+[node.fix]
+kind = "group"
+result = "check"
+loop = { max = 3, until = "check == 'pass'" }
+[node.fix.body.edit]
+prompt = "EDIT {{ loop.index }}"
+[node.fix.body.check]
+needs = ["edit"]
+prompt = "CHECK {{ edit }}"
+[node.land]
+kind = "command"
+needs = ["fix"]
+run = "echo landed >> land.txt"
+"#;
+
+/// The steps that were admitted since.
+fn admitted(sandbox: &Sandbox, before: usize) -> Vec<String> {
+    let all = sandbox.newest_run().events("admitted");
+    let step = |record: &serde_json::Value| record["step"].as_str().unwrap_or_default().to_owned();
+    all[before..].iter().map(step).collect()
+}
+
+#[test]
+fn steps_of_iterations_are_answered_and_run_again_one_by_one() {
+    let sandbox = Sandbox::new();
+    sandbox.write("wf.toml", format!("{HEAD}{LOOPED}"));
+    sandbox.write("stub.toml", "edit = \"edited\"\n\"fix/check\" = [\"fail\", \"pass\"]\n");
+    let take = |args: &[&str]| run(&sandbox, &[&["--stub", "stub.toml"], args].concat()).expect_code(0);
+    take(&[]);
+    let first = ["fix@1/edit", "fix@1/check", "fix@2/edit", "fix@2/check", "land"];
+    assert_eq!(admitted(&sandbox, 0), first);
+    take(&["--from", "fix@2/check"]);
+    assert_eq!(admitted(&sandbox, 5), ["fix@2/check", "land"]);
+    take(&["--only", "fix@1/edit"]);
+    assert_eq!(admitted(&sandbox, 7), ["fix@1/edit"]);
+    take(&["--from", "fix/edit"]);
+    assert_eq!(admitted(&sandbox, 8), first);
+    take(&["--resume"]);
+    assert_eq!(admitted(&sandbox, 13), [""; 0]);
+    assert_eq!(sandbox.read("land.txt").lines().count(), 3);
+}

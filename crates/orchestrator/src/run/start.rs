@@ -122,10 +122,9 @@ pub async fn start(
 ) -> Result<RunHandle, RunError> {
     let opened = open(&services, &plan, &options).await?;
     let Ready { run, lock, journal, history, base_commit, mut notes } = opened;
-    let selection = Selection::new(options.again.as_ref(), &plan, &history)?;
-    notes.extend(selection.notes().iter().cloned());
-    let take = history.takes() + 1;
-    let given = take_over(&plan, &options, (&run, &history), &journal, &mut notes).await?;
+    let begun = begin_take(&plan, &options, &run, &journal, &history).await?;
+    let Begun { take, given, selection, notes: said } = begun;
+    notes.extend(said);
     let folders =
         Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
     notes.extend(folders.sweep().await);
@@ -134,7 +133,7 @@ pub async fn start(
     let bus = Arc::new(EventBus::new(run.id(), board));
     let tracker = TaskTracker::new();
     let token = CancelToken::new();
-    let past = past(history, &run, &plan, selection);
+    let past = past(take, history, &run, &plan, selection);
     let schedule =
         Schedule::new(Arc::clone(&plan), context(&run, given.views, base_commit, options.can_ask), past);
     let hands = Arc::new(Hands {
@@ -179,33 +178,10 @@ pub async fn start(
     })
 }
 
-/// Before anything starts: manifests are what the journal says, and what this take is given is written down.
-async fn take_over(
-    plan: &Plan,
-    options: &RunOptions,
-    (run, history): (&RunDir, &History),
-    journal: &JournalWriter,
-    notes: &mut Vec<String>,
-) -> Result<Given, RunError> {
-    let take = history.takes() + 1;
-    if take > 1
-        && let Err(error) = manifest::rebuild::rebuild(run, history)
-    {
-        notes.push(error.to_string());
-    }
-    let given = write_take(plan, options, run, take, journal).await?;
-    if take > 1 {
-        notes.extend(given.differing_secrets(run, take - 1));
-        notes.extend(stubs_before(run, take, options));
-    }
-    Ok(given)
-}
-
-fn past(history: History, run: &RunDir, plan: &Arc<Plan>, selection: Selection) -> Box<dyn Past> {
-    if history.takes() > 0 {
-        Box::new(RunPast::new(history, run.clone(), Arc::clone(plan), selection))
-    } else {
-        Box::new(NoPast)
+fn past(take: u32, history: History, run: &RunDir, plan: &Arc<Plan>, selection: Selection) -> Box<dyn Past> {
+    match take {
+        0 | 1 => Box::new(NoPast),
+        _ => Box::new(RunPast::new(history, run.clone(), Arc::clone(plan), selection)),
     }
 }
 
@@ -258,6 +234,39 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
     let mut history = History::of(&records);
     notes.extend(super::git_step::recover(services, options, &run, &writer, &mut history).await?);
     Ok(Ready { run, lock, journal: Arc::new(writer), history, base_commit, notes })
+}
+
+/// A take that is on record.
+struct Begun {
+    take: u32,
+    given: Given,
+    selection: Selection,
+    notes: Vec<String>,
+}
+
+/// Finds what is to run again, and writes what the take was given. Nothing is written where a step that was named is not
+/// there.
+async fn begin_take(
+    plan: &Plan,
+    options: &RunOptions,
+    run: &RunDir,
+    journal: &JournalWriter,
+    history: &History,
+) -> Result<Begun, RunError> {
+    let selection = Selection::new(options.again.as_ref(), plan, history)?;
+    let mut notes = selection.notes().to_vec();
+    let take = history.takes() + 1;
+    if take > 1
+        && let Err(error) = manifest::rebuild::rebuild(run, history)
+    {
+        notes.push(error.to_string());
+    }
+    let given = write_take(plan, options, run, take, journal).await?;
+    if take > 1 {
+        notes.extend(given.differing_secrets(run, take - 1));
+        notes.extend(stubs_before(run, take, options));
+    }
+    Ok(Begun { take, given, selection, notes })
 }
 
 /// Writes what this take was given, and the record that a process took the run.

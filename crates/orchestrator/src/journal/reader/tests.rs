@@ -222,7 +222,7 @@ proptest! {
 /// About 20 KB.
 fn long_sample() -> Vec<Record> {
     let of = |n: u64| {
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             ended(n, &format!("s{}", n / 2))
         } else {
             admitted(n, &format!("s{}", n.div_ceil(2)))
