@@ -116,6 +116,8 @@ async fn run(text: &str) -> Option<usize> {
     let options = RunOptions {
         again: None,
         stubs: None,
+        can_ask: false,
+        runtime_dir: None,
         workspace: folder.path().to_owned(),
         runs: Runs::of_project(folder.path(), None),
         worktrees: folder.path().join("worktrees"),

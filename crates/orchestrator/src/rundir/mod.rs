@@ -13,7 +13,7 @@ mod summary;
 mod take;
 
 pub use error::RunDirError;
-pub use lock::{Holder, holder, take_from_the_dead, take_lock};
+pub use lock::{Holder, holder, named_owner, take_from_the_dead, take_lock, until_free};
 pub use paths::RunDir;
 pub use process::{boot_id, is_gone};
 pub use project::{project_top, workflow_name_in};

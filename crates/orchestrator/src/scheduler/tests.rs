@@ -235,6 +235,7 @@ impl Play {
                 Command::ReadItems { .. }
                 | Command::Unlock { .. }
                 | Command::Steer { .. }
+                | Command::Refuse { .. }
                 | Command::Settled { .. }
                 | Command::WriteOutput { .. }
                 | Command::NodeClosed

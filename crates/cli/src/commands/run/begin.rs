@@ -7,7 +7,7 @@ use crate::commands::plan_file;
 use crate::commands::runtime::block_on;
 use crate::commands::workflow::style;
 use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, config_home, moved_runs, read_named, state_folder};
+use crate::services::{Setup, config_home, moved_runs, read_named, runtime_folder, state_folder};
 use crate::signals::{Ending, Signals};
 use crate::terminal::{Question, TerminalAsker, somebody_to_ask, write_stdout};
 use claw_agents::permission::{Asker, NobodyToAsk, Permission, Reach};
@@ -93,7 +93,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
         agents.model = Arc::<Stubs>::clone(stubs);
     }
     let agents = Arc::new(agents);
-    let options = RunOptions { stubs, ..options(&setup, flags, permission) };
+    let options = RunOptions { stubs, ..options(&setup, flags, permission, asks) };
     let services = RunServices { agents: Arc::clone(&agents), logs };
     let handle = tokio::select! {
         started = claw_orchestrator::run::start(services, Arc::new(plan), options) => {
@@ -125,7 +125,7 @@ fn asker(asks: bool) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
     }
 }
 
-fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOptions {
+fn options(setup: &Setup, flags: &RunFlags, permission: Permission, asks: bool) -> RunOptions {
     let workspace = project_top(&setup.cwd);
     let again = match (&flags.from, &flags.only, flags.rerun) {
         (Some(step), _, _) => Some(Again::From(step.clone())),
@@ -149,8 +149,9 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
         accept_damage: flags.accept_damage,
         permission,
         model: flags.model.clone(),
-        can_ask: false,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        can_ask: asks || flags.detached && !flags.no_ask,
+        runtime_dir: runtime_folder(),
     }
 }
 
