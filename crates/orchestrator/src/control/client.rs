@@ -25,6 +25,8 @@ pub enum Told {
     Board(Box<Board>),
     /// What happened then.
     Event(Box<RunEvent>),
+    /// So many nodes are final by now.
+    Nodes(usize),
     /// So many events are missing here; a board follows.
     Missed(u64),
 }
@@ -65,7 +67,7 @@ impl Connection {
         match serde_json::from_str(&line) {
             Ok(Reply::Done) => Ok(()),
             Ok(Reply::Refused { reason }) => Err(ControlError::Refused { reason }),
-            Ok(Reply::Missed { .. }) => Err(ControlError::Garbled(line)),
+            Ok(Reply::Missed { .. } | Reply::Nodes { .. }) => Err(ControlError::Garbled(line)),
             Err(error) => Err(ControlError::Garbled(error.to_string())),
         }
     }
@@ -123,9 +125,10 @@ impl Watching {
                     begun.add(line).map_err(garbled)?;
                 }
             }
-            "missed" | "refused" | "done" => match serde_json::from_str(line) {
+            "run.nodes" | "missed" | "refused" | "done" => match serde_json::from_str(line) {
                 Ok(Reply::Missed { events }) => return Ok(Some(Told::Missed(events))),
                 Ok(Reply::Refused { reason }) => return Err(ControlError::Refused { reason }),
+                Ok(Reply::Nodes { done }) => return Ok(Some(Told::Nodes(done))),
                 Ok(Reply::Done) => return Ok(None),
                 Err(error) => return Err(garbled(error.into())),
             },

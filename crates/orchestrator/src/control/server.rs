@@ -200,6 +200,7 @@ async fn gone(lines: Lines<BufReader<OwnedReadHalf>>) {
 
 async fn send_all(door: &Door, write: &mut OwnedWriteHalf, partial: bool) -> io::Result<()> {
     let mut events = board(door, write).await?;
+    let mut nodes = 0;
     loop {
         let event = tokio::select! {
             biased;
@@ -212,6 +213,10 @@ async fn send_all(door: &Door, write: &mut OwnedWriteHalf, partial: bool) -> io:
             Ok(event) => {
                 let is_end = is_end(&event);
                 line(write, json::line(&event)?).await?;
+                let done = door.bus.board().head().nodes_done;
+                if std::mem::replace(&mut nodes, done) != done {
+                    send(write, &Reply::Nodes { done }).await?;
+                }
                 if is_end {
                     return Ok(());
                 }

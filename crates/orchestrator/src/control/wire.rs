@@ -57,6 +57,12 @@ pub(super) enum Reply {
         /// Why.
         reason: String,
     },
+    /// Between events: so many nodes are final by now.
+    #[serde(rename = "run.nodes")]
+    Nodes {
+        /// How many.
+        done: usize,
+    },
     /// Between events: so many are missing; the board follows again.
     Missed {
         /// How many.

@@ -135,6 +135,12 @@ impl Board {
         self.touch();
     }
 
+    /// So many nodes are final: as another process tells it.
+    pub fn nodes_done(&self, nodes: usize) {
+        self.header().nodes_done = nodes;
+        self.touch();
+    }
+
     /// Takes an event in. Steps that were not added appear at the end.
     pub fn on(&self, event: &RunEvent) {
         let Some(step) = &event.step else { return };

@@ -28,3 +28,4 @@ pub use orders::{NotTaken, RunOrders};
 pub use select::Again;
 pub use start::{ResumeFrom, RunHandle, RunOptions, RunServices, start};
 pub use stub::{StubError, StubProblem, Stubs};
+pub use summing::resume_command;

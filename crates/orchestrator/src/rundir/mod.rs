@@ -18,7 +18,7 @@ pub use paths::RunDir;
 pub use process::{boot_id, is_gone};
 pub use project::{project_top, workflow_name_in};
 pub(crate) use runs::read_small;
-pub use runs::{NewRun, RUN_SCHEMA, RunFile, Runs};
+pub use runs::{NewRun, RUN_SCHEMA, RunFile, Runs, remove};
 pub use secret::SecretKey;
 pub use summary::{AttemptView, RunDetail, RunSummary, StepDetail, StepStatus, StepSummary};
 pub use take::{InputOnDisk, KeptPlan, TakeFiles, inputs_of};

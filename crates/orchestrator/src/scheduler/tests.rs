@@ -235,7 +235,6 @@ impl Play {
                 Command::ReadItems { .. }
                 | Command::Unlock { .. }
                 | Command::Steer { .. }
-                | Command::Refuse { .. }
                 | Command::Settled { .. }
                 | Command::WriteOutput { .. }
                 | Command::NodeClosed

@@ -3,19 +3,17 @@
 use super::lines;
 use crate::args::{Format, RunFlags};
 use crate::commands::run::end;
+use crate::commands::shown::Shown;
 use crate::error::ExpectedError;
 use crate::signals::{Ending, Signals};
 use crate::terminal::{
-    BoardReader, Question, Screen, Stdout, TerminalSurroundings, ended, kind, stdout_is_broken,
-    stdout_is_terminal, width,
+    BoardReader, Question, Screen, Stdout, TerminalSurroundings, kind, stdout_is_broken, stdout_is_terminal,
 };
 use claw_kernel::cancel::CancelToken;
-use claw_kernel::clock::Timestamp;
 use claw_kernel::tasks::TaskHandle;
 use claw_orchestrator::report::RunReport;
 use claw_orchestrator::report::board::Board;
-use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState};
-use claw_orchestrator::report::plain::PlainLines;
+use claw_orchestrator::report::event::RunEvent;
 use claw_orchestrator::run::{RunHandle, RunOrders};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -50,8 +48,7 @@ pub(super) enum Watched {
 pub(super) struct Watch {
     screen: Screen,
     reader: BoardReader,
-    plain: PlainLines,
-    began: Option<Timestamp>,
+    shown: Shown,
     out: Option<Arc<Stdout>>,
     partial: bool,
     ending: Option<Ending>,
@@ -72,8 +69,7 @@ impl Watch {
         Self {
             screen: Screen::new(kind(&seen)),
             reader: BoardReader::new(danger),
-            plain: PlainLines::default(),
-            began: None,
+            shown: Shown::default(),
             out: (flags.output_format == Format::StreamJson).then(|| Arc::new(Stdout::start())),
             partial: flags.include_partial_messages,
             ending: None,
@@ -161,7 +157,7 @@ impl Watch {
 
     fn heard(&mut self, event: Result<RunEvent, RecvError>, board: &Board, orders: &RunOrders) {
         match event {
-            Ok(event) => self.show(&event, board),
+            Ok(event) => self.shown.show(&event, board, &mut self.screen),
             Err(RecvError::Lagged(missed)) => {
                 self.screen.line(format!("note: {missed} events are not shown"))
             }
@@ -178,49 +174,10 @@ impl Watch {
         }
         loop {
             match events.try_recv() {
-                Ok(event) => self.show(&event, board),
+                Ok(event) => self.shown.show(&event, board, &mut self.screen),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
-        }
-    }
-
-    fn show(&mut self, event: &RunEvent, board: &Board) {
-        let began = *self.began.get_or_insert(event.at);
-        let line = self.plain.line(event);
-        if !self.screen.has_bars() {
-            if let Some(line) = line {
-                let seconds = event.at.since(began).as_secs();
-                self.screen.line(format!("[{:02}:{:02}] {line}", seconds / 60, seconds % 60));
-            }
-            return;
-        }
-        match (&event.kind, &event.step) {
-            (RunEventKind::StepState(StepState::Ended { state, error }), Some(step)) => {
-                if let Some(row) = board.row(step) {
-                    self.screen.line(ended(&row, *state, error.as_deref(), width(), self.screen.has_color()));
-                }
-            }
-            (
-                RunEventKind::StepState(StepState::Waiting(_))
-                | RunEventKind::GateAsked(_)
-                | RunEventKind::Note(_),
-                _,
-            ) => {
-                if let Some(line) = line {
-                    self.screen.line(line);
-                }
-            }
-            (
-                RunEventKind::StepState(_)
-                | RunEventKind::RunStarted { .. }
-                | RunEventKind::RunEnded { .. }
-                | RunEventKind::AgentTurn { .. }
-                | RunEventKind::AgentTool { .. }
-                | RunEventKind::AgentUsage(_)
-                | RunEventKind::AgentText(_),
-                _,
-            ) => {}
         }
     }
 }
