@@ -14,8 +14,6 @@ pub mod exit {
     pub const LIMIT: u8 = 3;
     /// It waits for a provider or a person.
     pub const PAUSED: u8 = 4;
-    /// A person stopped it.
-    pub const CANCELLED: u8 = 5;
     /// Another process holds the run.
     pub const HELD: u8 = 6;
     /// A fault of claw itself.

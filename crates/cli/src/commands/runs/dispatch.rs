@@ -18,6 +18,6 @@ pub fn run(command: &RunsCommand) -> Result<u8, ExpectedError> {
         RunsCommand::Pause(flags) => block_on(pause::run(flags)),
         RunsCommand::Answer(flags) => block_on(answer::run(flags)),
         RunsCommand::Message(flags) => block_on(message::run(flags)),
-        RunsCommand::Gc(flags) => gc::run(flags).map(|()| exit::OK),
+        RunsCommand::Gc(flags) => block_on(gc::run(flags)),
     }
 }
