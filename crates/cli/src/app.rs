@@ -86,13 +86,13 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
 }
 
 fn format_of(command: &Command) -> Format {
-    use crate::args::{RunsCommand, WorkflowCommand};
+    use crate::args::WorkflowCommand;
     match command {
         Command::Run(flags) => flags.output_format,
         Command::Print(flags) => flags.talk.output_format.unwrap_or_default(),
         Command::Workflow(WorkflowCommand::Check(flags)) => flags.output_format,
-        Command::Runs(RunsCommand::List(flags)) | Command::Models(flags) => flags.output_format,
-        Command::Runs(RunsCommand::Show(flags)) => flags.rest().output_format,
+        Command::Models(flags) => flags.output_format,
+        Command::Runs(command) => command.rest().output_format,
         Command::Workflow(
             WorkflowCommand::Schema | WorkflowCommand::Graph(_) | WorkflowCommand::Reference,
         )

@@ -56,6 +56,11 @@ pub fn state_folder() -> PathBuf {
     set("XDG_STATE_HOME").map_or_else(|| home().join(".local/state"), PathBuf::from).join("claw")
 }
 
+/// Where what lives as long as a process may lie, such as sockets.
+pub fn runtime_folder() -> Option<PathBuf> {
+    set("XDG_RUNTIME_DIR").map(PathBuf::from)
+}
+
 /// Where the user moved the runs to.
 pub fn moved_runs() -> Option<PathBuf> {
     set("CLAWD_AGENT_STORE").map(PathBuf::from)

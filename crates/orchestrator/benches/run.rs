@@ -116,6 +116,8 @@ async fn run(text: &str) -> Option<usize> {
     let options = RunOptions {
         again: None,
         stubs: None,
+        can_ask: false,
+        runtime_dir: None,
         workspace: folder.path().to_owned(),
         runs: Runs::of_project(folder.path(), None),
         worktrees: folder.path().join("worktrees"),
@@ -124,7 +126,6 @@ async fn run(text: &str) -> Option<usize> {
         accept_damage: false,
         permission: Permission::WORKSPACE_WRITE,
         model: None,
-        can_ask: false,
         version: "bench".to_owned(),
     };
     let handle =

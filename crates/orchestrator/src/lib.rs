@@ -3,6 +3,7 @@
 //! Knows nothing of terminals; what a screen shows comes out of it as run events.
 
 pub mod addr;
+pub mod control;
 pub mod expr;
 pub mod journal;
 pub mod manifest;

@@ -507,11 +507,14 @@ impl Conversation {
                 return;
             }
         };
+        let is_spoken_to = !self.steering.is_empty();
         let mut content: Vec<Block> = batch.slots.into_iter().map(result_block).collect();
         content.extend(self.steering.drain(..).map(Steering::block));
         self.keep(Message { role: Role::User, content }, None, out);
         out.push(Command::TurnKept(self.turn));
         match end {
+            // Its answer was given before it heard the person: it goes on with what was said.
+            Some(AgentEnd::Completed { .. }) if is_spoken_to => self.ask(out),
             Some(end) => self.end(end, out),
             None => self.ask(out),
         }

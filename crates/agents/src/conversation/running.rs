@@ -52,6 +52,11 @@ impl Orders {
         })
     }
 
+    /// Whether one more message would be taken.
+    pub fn has_room(&self) -> bool {
+        self.room.is_free()
+    }
+
     /// Ends it. Calls without a result are told `cancelled because <cause>`; the first cause counts.
     pub fn cancel_because(&self, cause: impl Into<String>) {
         let _ = self.cause.set(cause.into());

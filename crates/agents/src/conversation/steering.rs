@@ -21,6 +21,11 @@ pub(crate) struct Steering {
 }
 
 impl Room {
+    /// Whether a place is free.
+    pub(crate) fn is_free(&self) -> bool {
+        self.taken.load(Ordering::Acquire) < MOST_STEERING
+    }
+
     /// `None` where all places are taken.
     pub(crate) fn place(&self, text: String) -> Option<Steering> {
         let free = |taken: usize| (taken < MOST_STEERING).then_some(taken + 1);

@@ -1,5 +1,6 @@
 //! The grammar: one struct for each command, as typed.
 
+use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use claw_agents::permission::Permission;
 use std::path::PathBuf;
@@ -42,7 +43,7 @@ pub(super) enum Sub {
     /// Check, draw and describe workflow files
     #[command(subcommand)]
     Workflow(WorkflowCommand),
-    /// Look at the runs of this project
+    /// Watch, steer, answer, stop and clear the runs of this project
     #[command(subcommand)]
     Runs(RunsCommand),
     /// List the models that claw knows and the providers that have credentials
@@ -182,6 +183,12 @@ pub struct RunFlags {
     /// Start large runs without a question
     #[arg(long)]
     pub yes: bool,
+    /// Start it in the background and return: it goes on without this terminal
+    #[arg(long, conflicts_with_all = ["plan", "graph"])]
+    pub detach: bool,
+    /// This process is the one in the background
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub detached: bool,
     /// Plain lines instead of bars
     #[arg(long)]
     pub no_progress: bool,
@@ -258,35 +265,6 @@ pub struct GraphFlags {
     pub format: GraphForm,
 }
 
-/// `claw runs …`.
-#[derive(Clone, Debug, Subcommand)]
-pub enum RunsCommand {
-    /// List the runs of this project, newest first
-    List(ModelsFlags),
-    /// Show one run, or one step of it
-    Show(ShowFlags),
-}
-
-/// Flags of `claw runs show`.
-#[derive(Args, Clone, Debug)]
-pub struct ShowFlags {
-    /// The run: its id, a beginning of it, or `latest`
-    #[arg(value_name = "RUN")]
-    pub run: String,
-    /// A step of it, such as `explore=security`
-    #[arg(value_name = "STEP")]
-    pub step: Option<String>,
-    #[command(flatten)]
-    pub(super) rest: ModelsFlags,
-}
-
-impl ShowFlags {
-    /// Format and folder.
-    pub fn rest(&self) -> &ModelsFlags {
-        &self.rest
-    }
-}
-
 /// Flags of commands that print a list.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ModelsFlags {
@@ -301,7 +279,7 @@ pub struct ModelsFlags {
 /// A value that holds nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("the value is empty")]
-struct Blank;
+pub(super) struct Blank;
 
 /// A value of `--input` without a name.
 #[derive(Debug, thiserror::Error)]
@@ -313,7 +291,7 @@ struct NoPair(String);
 #[error("`{0}` is not a whole number from 1 up")]
 struct NoCount(String);
 
-fn not_blank(raw: &str) -> Result<String, Blank> {
+pub(super) fn not_blank(raw: &str) -> Result<String, Blank> {
     if raw.trim().is_empty() { Err(Blank) } else { Ok(raw.to_owned()) }
 }
 

@@ -1,7 +1,8 @@
 //! From what was typed to what is meant: one command, or an early end.
 
-use super::grammar::{Cli, Format, ModelsFlags, RunFlags, RunsCommand, Sub, TalkFlags, WorkflowCommand};
+use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
 use super::misuse;
+use super::runs::RunsCommand;
 use crate::error::ExpectedError;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -87,7 +88,12 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         }
         Sub::Prompt { text, talk } => return ask(Some(text), talk),
         Sub::Workflow(command) => Command::Workflow(command),
-        Sub::Runs(command) => Command::Runs(command),
+        Sub::Runs(command) => {
+            if let RunsCommand::Watch(flags) = &command {
+                partial_messages_fit(flags.include_partial_messages, flags.rest().output_format)?;
+            }
+            Command::Runs(command)
+        }
         Sub::Models(flags) => Command::Models(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })

@@ -5,11 +5,13 @@
 mod grammar;
 mod meaning;
 mod misuse;
+mod runs;
 #[cfg(test)]
 mod tests;
 
 pub use grammar::{
-    CheckFlags, Format, GraphFlags, GraphForm, InputFlags, ModelsFlags, Rerun, RunFlags, RunsCommand,
-    ShowFlags, TalkFlags, WorkflowCommand,
+    CheckFlags, Format, GraphFlags, GraphForm, InputFlags, ModelsFlags, Rerun, RunFlags, TalkFlags,
+    WorkflowCommand,
 };
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};
+pub use runs::{AnswerFlags, GcFlags, MessageFlags, OneRunFlags, RunsCommand, ShowFlags, WatchFlags};

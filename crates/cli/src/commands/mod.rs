@@ -8,4 +8,5 @@ mod problems;
 pub mod run;
 pub mod runs;
 mod runtime;
+mod shown;
 pub mod workflow;

@@ -10,6 +10,7 @@ mod ended;
 pub mod figures;
 mod fit;
 mod frame;
+mod gate;
 mod line;
 mod panics;
 mod question;
@@ -22,11 +23,12 @@ pub use board::BoardReader;
 pub use closed::stdout_is_closed;
 pub use detect::{Surroundings as TerminalSurroundings, kind};
 pub use ended::ended;
+pub use gate::GateQuestion;
 pub use panics::install as install_panic_hook;
 pub use question::{Question, TerminalAsker, confirm};
 pub use screen::Screen;
 pub use stdio::{
-    Piped, Stdout, closed, piped_stdin, say, somebody_to_ask, stderr_is_terminal, stdout_is_broken,
-    stdout_is_terminal, width, write_answer, write_stdout,
+    Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,
+    stderr_is_terminal, stdout_is_broken, stdout_is_terminal, width, write_answer, write_stdout,
 };
 pub use summary::summary;

@@ -83,8 +83,8 @@ impl Question {
     /// no longer waits; dropping it leaves the question unanswered.
     pub async fn put(mut self) {
         let text = text(&self.request);
-        let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
-        let unwanted = Arc::clone(&stop.0);
+        let stop = Unwanted::default();
+        let unwanted = stop.flag();
         let answer = tokio::select! {
             line = tasks::blocking("question", move || ask_line(&text, &unwanted)) => line.ok().flatten(),
             () = self.reply.closed() => None,
@@ -97,16 +97,24 @@ impl Question {
 }
 
 /// Ends the reading thread when the question is dropped.
-struct StopOnDrop(Arc<AtomicBool>);
+#[derive(Default)]
+pub(super) struct Unwanted(Arc<AtomicBool>);
 
-impl Drop for StopOnDrop {
+impl Unwanted {
+    /// Set when the question is dropped.
+    pub(super) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for Unwanted {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// All of it stays on a screen, whatever the agent wants; the end of a long command is seen as its beginning is.
-fn subject(subject: &str) -> String {
+pub(super) fn subject(subject: &str) -> String {
     let lines: Vec<&str> = subject.lines().collect();
     let left_out = lines.len().saturating_sub(MOST_LINES);
     let (first, last) = if left_out == 0 {
@@ -124,7 +132,7 @@ fn subject(subject: &str) -> String {
 }
 
 /// The middle goes.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     let long = text.chars().count();
     if long <= most {
         return text.to_owned();
@@ -161,7 +169,7 @@ pub fn confirm(text: &str) -> bool {
 }
 
 /// What was typed before the question stood there is no answer to it.
-fn ask_line(text: &str, unwanted: &AtomicBool) -> Option<String> {
+pub(super) fn ask_line(text: &str, unwanted: &AtomicBool) -> Option<String> {
     // Where the terminal has no such queue, nothing was typed ahead.
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
     say(text);

@@ -7,6 +7,7 @@ use claw_kernel::cancel::CancelToken;
 use claw_kernel::tasks;
 use claw_kernel::visible::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -74,6 +75,23 @@ pub fn stderr_is_terminal() -> bool {
 /// A person can be asked: standard input and standard error are terminals.
 pub fn somebody_to_ask() -> bool {
     stdin_is_terminal() && stderr_is_terminal()
+}
+
+/// Ends the tie to terminal and session of whoever started this process: their end is not its end.
+pub fn leave_session() {
+    // It fails for the leader of a group only, which then has a session of its own already, or is none of ours to move.
+    let _ = rustix::process::setsid();
+}
+
+/// Nothing is read from here on, and what is printed goes to this file.
+///
+/// # Errors
+/// The system refuses.
+pub fn leave_terminal(log: &File) -> std::io::Result<()> {
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(log)?;
+    rustix::stdio::dup2_stderr(log)?;
+    Ok(())
 }
 
 /// Columns for tables and errors on standard error; 80 where nobody tells.

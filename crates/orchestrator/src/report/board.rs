@@ -2,9 +2,9 @@
 //!
 //! The one concurrent map of the program. Updates overwrite each other: a reader sees the last state, never a queue.
 
-use super::event::{RunEvent, RunEventKind, StepState, ToolPhase};
+use super::event::{RunEvent, RunEventKind, StepState, ToolPhase, WaitingFor};
 use crate::addr::StepAddr;
-use crate::journal::record::EndState;
+use crate::journal::record::{EndState, Question};
 use claw_kernel::clock::Timestamp;
 use claw_providers::usage::Usage;
 use dashmap::DashMap;
@@ -76,7 +76,9 @@ pub struct Row {
     /// Spent in the attempts that ended and in this one so far.
     pub usage: Usage,
     /// Spent in earlier attempts of this take.
-    before: Usage,
+    pub(super) before: Usage,
+    /// What it asks a person, as long as it waits for the answer.
+    pub question: Option<Box<Question>>,
     /// Place on the board: the order of the plan, then of coming.
     pub order: u64,
 }
@@ -101,6 +103,17 @@ impl Board {
         Self { rows: DashMap::new(), header: Mutex::new(header), version: AtomicU64::new(0) }
     }
 
+    /// A board as another process has it: its header and all its rows.
+    pub(super) fn of(mut header: Header, rows: Vec<Row>) -> Self {
+        header.steps = rows.len();
+        for row in &rows {
+            header.count(Bucket::Pending, bucket(row.state.as_ref()));
+        }
+        let version = AtomicU64::new(1);
+        let rows = rows.into_iter().map(|row| (row.step.clone(), row)).collect();
+        Self { rows, header: Mutex::new(header), version }
+    }
+
     /// Puts a step on the board. One that is there keeps its state.
     pub fn add(&self, step: &StepAddr, label: String, phase: Option<String>, order: u64) {
         let mut is_new = false;
@@ -119,6 +132,12 @@ impl Board {
     /// A node is final, with all its steps.
     pub fn node_done(&self) {
         self.header().nodes_done += 1;
+        self.touch();
+    }
+
+    /// So many nodes are final: as another process tells it.
+    pub fn nodes_done(&self, nodes: usize) {
+        self.header().nodes_done = nodes;
         self.touch();
     }
 
@@ -182,7 +201,7 @@ impl Board {
 }
 
 impl Row {
-    fn bare(step: StepAddr) -> Self {
+    pub(super) fn bare(step: StepAddr) -> Self {
         Self {
             step,
             label: String::new(),
@@ -197,6 +216,7 @@ impl Row {
             tool: None,
             usage: Usage::NOTHING,
             before: Usage::NOTHING,
+            question: None,
             order: 0,
         }
     }
@@ -220,14 +240,15 @@ impl Row {
             },
             RunEventKind::AgentUsage(usage) => self.usage = self.before.plus(usage),
             RunEventKind::AgentText(text) => self.written += text.chars().count(),
-            RunEventKind::GateAsked(_)
-            | RunEventKind::Note(_)
-            | RunEventKind::RunStarted { .. }
-            | RunEventKind::RunEnded { .. } => {}
+            RunEventKind::GateAsked(question) => self.question = Some(question.clone()),
+            RunEventKind::Note(_) | RunEventKind::RunStarted { .. } | RunEventKind::RunEnded { .. } => {}
         }
     }
 
     fn enter(&mut self, state: &StepState, at: Timestamp) {
+        if !matches!(state, StepState::Waiting(WaitingFor::Gate)) {
+            self.question = None;
+        }
         match state {
             StepState::Running => self.started = self.started.or(Some(at)),
             StepState::Ended { .. } => {

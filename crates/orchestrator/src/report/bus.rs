@@ -2,6 +2,7 @@
 
 use super::board::Board;
 use super::event::{RunEvent, RunEventKind};
+use super::snapshot::Snapshot;
 use crate::addr::StepAddr;
 use claw_kernel::clock;
 use claw_kernel::ids::RunId;
@@ -31,6 +32,12 @@ impl EventBus {
     /// From now on.
     pub fn subscribe(&self) -> broadcast::Receiver<RunEvent> {
         self.listeners.subscribe()
+    }
+
+    /// What the board shows at this moment, and all events from then on: none twice, none left out.
+    pub fn watch(&self) -> (Snapshot, broadcast::Receiver<RunEvent>) {
+        let seq = self.seq.lock().unwrap_or_else(PoisonError::into_inner);
+        (Snapshot::of(self.run, *seq, &self.board), self.listeners.subscribe())
     }
 
     /// The board that it keeps.

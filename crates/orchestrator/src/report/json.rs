@@ -7,6 +7,7 @@ use claw_kernel::clock::Timestamp;
 use claw_kernel::ids::RunId;
 use claw_providers::usage::Usage;
 use serde::Serialize;
+use serde_json::Value;
 
 /// The version of the shape.
 pub const VERSION: u32 = 1;
@@ -16,6 +17,13 @@ pub fn line(event: &RunEvent) -> serde_json::Result<String> {
     let mut line = Line::of(event);
     line.fill(&event.kind);
     serde_json::to_string(&line)
+}
+
+/// The fields of a step's state alone.
+pub(super) fn state(state: &StepState) -> serde_json::Result<Value> {
+    let mut fields = Fields::default();
+    fields.state(state);
+    serde_json::to_value(fields)
 }
 
 #[derive(Serialize)]

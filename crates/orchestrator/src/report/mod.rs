@@ -6,7 +6,9 @@ pub mod event;
 pub mod json;
 pub mod markdown;
 pub mod plain;
+pub mod reading;
 pub mod run_report;
+pub mod snapshot;
 pub mod status;
 mod words;
 

@@ -111,6 +111,7 @@ async fn begin(
     for path in &prepared.attach {
         attach(&mut prompt, root, path)?;
     }
+    add_said(&mut prompt, &launch.said);
     Ok(AgentRequest {
         id: prepared.id.clone(),
         fault: prepared.fault.clone(),
@@ -174,6 +175,17 @@ fn attach(prompt: &mut String, workspace: &Path, path: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// What persons said to earlier attempts, for one that starts anew.
+fn add_said(prompt: &mut String, said: &[String]) {
+    if said.is_empty() {
+        return;
+    }
+    prompt.push_str("\n\nWhile this task was worked on before, the user said:");
+    for text in said {
+        prompt.push_str(&format!("\n\n{text}"));
+    }
+}
+
 fn named(path: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("attach {path}: {error}"))
 }
@@ -200,6 +212,7 @@ async fn converse(
     let request = stubbed(hands, launch, request)?;
     let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
     let orders = agent.orders();
+    hands.mailboxes.attach(launch.step, orders.clone());
     let mut timed_out = false;
     let outcome = agent.outcome();
     tokio::pin!(outcome);

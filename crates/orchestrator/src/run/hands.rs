@@ -2,6 +2,7 @@
 
 use super::items;
 use super::locks::LockRoom;
+use super::mailbox::Mailboxes;
 use super::start::RunOptions;
 use crate::addr::StepAddr;
 use crate::journal::record::{Entry, OutputRef};
@@ -42,6 +43,8 @@ pub(crate) struct Hands {
     pub boot_id: String,
     /// Folders of steps and groups.
     pub folders: Folders,
+    /// What persons say to running agents.
+    pub mailboxes: Mailboxes,
 }
 
 impl Hands {
@@ -52,6 +55,9 @@ impl Hands {
         let phase = self.plan.nodes[launch.node.at()].phase.clone();
         self.bus.board().add(&launch.addr, launch.label.clone(), phase, u64::from(step.0));
         let guard = self.tracker.token();
+        if matches!(launch.work, Prepared::Agent(_)) {
+            self.mailboxes.open(step, launch.addr.clone());
+        }
         tasks::spawn("step", async move {
             let _guard = guard;
             let work = Arc::clone(&hands);
@@ -75,6 +81,7 @@ impl Hands {
                 Ok(reported) => reported,
                 Err(_) => (super::agent_step::died(), oneshot::channel().0),
             };
+            hands.mailboxes.close(step);
             run.tell(RunMsg::Finished { step, attempt, outcome, settle });
             // Its last manifest.
             let _ = inner.await;
@@ -113,6 +120,14 @@ impl Hands {
         self.locks.take(step, folder, names, move |result| {
             run.tell(RunMsg::Fact(Event::LocksHeld { step, result }));
         });
+    }
+
+    /// Hands a person's words to the agent of a running attempt. They are on record; one that ended meanwhile has not
+    /// heard them, which is said.
+    pub fn steer(&self, step: StepIx, text: String) {
+        if let Err(error) = self.mailboxes.put(step, text) {
+            self.bus.note(None, format!("a message was not heard: {error}"));
+        }
     }
 
     /// Writes a value to a file below the run's folder. A failure is said: the value is in the journal's reach all the

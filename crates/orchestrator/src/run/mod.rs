@@ -12,6 +12,8 @@ mod given;
 pub(crate) mod hands;
 mod items;
 mod locks;
+mod mailbox;
+mod orders;
 mod past;
 mod picture;
 mod place;
@@ -22,6 +24,8 @@ mod summing;
 mod value_step;
 
 pub use error::{NoSuchStep, RunError};
+pub use orders::{NotTaken, RunOrders};
 pub use select::Again;
-pub use start::{ResumeFrom, RunHandle, RunOptions, RunOrders, RunServices, start};
+pub use start::{ResumeFrom, RunHandle, RunOptions, RunServices, start};
 pub use stub::{StubError, StubProblem, Stubs};
+pub use summing::resume_command;

@@ -4,9 +4,12 @@ use super::error::RunError;
 use super::given::Given;
 use super::hands::Hands;
 use super::locks::LockRoom;
+use super::mailbox::Mailboxes;
+use super::orders::RunOrders;
 use super::past::RunPast;
 use super::select::{Again, Selection};
 use super::stub::Stubs;
+use crate::control::{self, Listener, Server};
 use crate::expr::{InputView, RunView};
 use crate::journal::history::History;
 use crate::journal::record::{Entry, Take};
@@ -16,7 +19,6 @@ use crate::plan::model::Plan;
 use crate::report::board::Board;
 use crate::report::bus::EventBus;
 use crate::report::event::{RunEvent, RunEventKind};
-use crate::report::status::EndSignal;
 use crate::report::{RunReport, markdown};
 use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, TakeFiles};
 use crate::scheduler::{
@@ -85,6 +87,8 @@ pub struct RunOptions {
     pub can_ask: bool,
     /// Of claw.
     pub version: String,
+    /// The user's runtime directory, where the run's socket is to lie; `None`: below the system's temporary files.
+    pub runtime_dir: Option<PathBuf>,
 }
 
 /// A run that goes on. Dropping it leaves the run going.
@@ -106,6 +110,8 @@ pub struct RunHandle {
     pub(super) run: RunDir,
     pub(super) started: Timestamp,
     pub(super) spent: Usage,
+    /// Where others watch it and give orders.
+    listener: Option<Listener>,
     /// Held until the report is written.
     lock: FileLock,
 }
@@ -121,7 +127,7 @@ pub async fn start(
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
     let opened = open(&services, &plan, &options).await?;
-    let Ready { run, lock, journal, history, base_commit, mut notes } = opened;
+    let Ready { run, lock, listener, journal, history, base_commit, mut notes } = opened;
     let begun = begin_take(&plan, &options, &run, &journal, &history).await?;
     let Begun { take, given, selection, notes: said } = begun;
     notes.extend(said);
@@ -147,6 +153,7 @@ pub async fn start(
         locks: LockRoom::default(),
         boot_id: rundir::boot_id(),
         folders,
+        mailboxes: Mailboxes::default(),
     });
     let (reply, done) = oneshot::channel();
     let args = ActorArguments {
@@ -174,6 +181,7 @@ pub async fn start(
         run,
         started,
         spent,
+        listener,
         lock,
     })
 }
@@ -188,6 +196,7 @@ fn past(take: u32, history: History, run: &RunDir, plan: &Arc<Plan>, selection: 
 struct Ready {
     run: RunDir,
     lock: FileLock,
+    listener: Option<Listener>,
     journal: Arc<JournalWriter>,
     history: History,
     /// As it was when the run was made.
@@ -214,8 +223,15 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
             run
         }
     };
-    let lock = rundir::take_from_the_dead(&run, None).await?;
     let mut notes = Vec::new();
+    // Before the lock names it: whoever reads the name finds somebody there.
+    let listener = Listener::bind(options.runtime_dir.as_deref(), run.id())
+        .map_err(|error| notes.push(format!("the run cannot be watched from another process: {error}")))
+        .ok();
+    let socket = listener.as_ref().map(|listener| listener.path().to_owned());
+    let before = rundir::named_owner(&run).and_then(|owner| owner.socket);
+    let lock = rundir::take_from_the_dead(&run, socket.clone()).await?;
+    control::forget(before, socket.as_deref());
     if options.accept_damage {
         for step in store::accept_damage(&run)? {
             notes.push(format!("records of {step} are lost: it is in doubt"));
@@ -233,7 +249,7 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
     let base_commit = options.runs.open(run.id())?.1.base_commit;
     let mut history = History::of(&records);
     notes.extend(super::git_step::recover(services, options, &run, &writer, &mut history).await?);
-    Ok(Ready { run, lock, journal: Arc::new(writer), history, base_commit, notes })
+    Ok(Ready { run, lock, listener, journal: Arc::new(writer), history, base_commit, notes })
 }
 
 /// A take that is on record.
@@ -346,7 +362,7 @@ impl RunHandle {
 
     /// What can be said to the run while somebody waits for its report.
     pub fn orders(&self) -> RunOrders {
-        RunOrders { actor: self.actor.clone(), token: self.token.clone() }
+        RunOrders::new(self.actor.clone(), self.token.clone())
     }
 
     /// Begins; waits for the end; writes `report.md`; lets the run go.
@@ -357,6 +373,8 @@ impl RunHandle {
         let (workflow, nodes) = (self.plan.name.clone(), self.plan.top.nodes().len());
         self.bus.tell(None, None, RunEventKind::RunStarted { workflow, nodes, take: self.take });
         self.actor.tell(RunMsg::Fact(Event::Begin));
+        let (orders, bus) = (self.orders(), Arc::clone(&self.bus));
+        let server = self.listener.take().map(|listener| Server::start(listener, orders, bus));
         let finish = (&mut self.done).await;
         self.tracker.close();
         if !matches!(finish, Ok(Ok(_))) {
@@ -369,26 +387,10 @@ impl RunHandle {
         let text = markdown::render(&report);
         durable::replace(&path, text.as_bytes(), Mode::Private, Sync::No)
             .map_err(|source| RunError::Write { path, source })?;
+        if let Some(server) = server {
+            server.close().await;
+        }
         drop(self.lock);
         Ok(report)
-    }
-}
-
-/// Orders for a run.
-#[derive(Clone)]
-pub struct RunOrders {
-    actor: RunRef,
-    token: CancelToken,
-}
-
-impl RunOrders {
-    /// Everything stops: within 2 s, manifests final. `signal`: what ended it, where it was one.
-    pub fn cancel(&self, signal: Option<EndSignal>) {
-        self.actor.tell(RunMsg::Fact(Event::Cancel { signal }));
-    }
-
-    /// The token of all steps: for those who end with them.
-    pub fn token(&self) -> &CancelToken {
-        &self.token
     }
 }

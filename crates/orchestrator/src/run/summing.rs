@@ -6,6 +6,13 @@ use crate::journal::record::RunStatus;
 use crate::report::run_report::{RunReport, SCHEMA, StepDenial, StepReport};
 use crate::scheduler::{NodeStanding, RunFinish, StepStanding};
 use claw_kernel::clock;
+use claw_kernel::ids::RunId;
+use std::path::Path;
+
+/// What a person types to go on with a run.
+pub fn resume_command(workflow: &Path, run: RunId) -> String {
+    format!("claw run {} --resume={run}", quoted(&workflow.display().to_string()))
+}
 
 /// What the run came to.
 pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
@@ -24,9 +31,7 @@ pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
         | RunStatus::Paused
         | RunStatus::Stopped
         | RunStatus::Cancelled
-        | RunStatus::Interrupted => {
-            Some(format!("claw run {} --resume={}", quoted(&run.plan.file.display().to_string()), run.id))
-        }
+        | RunStatus::Interrupted => Some(resume_command(&run.plan.file, run.id)),
     };
     RunReport {
         schema: SCHEMA,

@@ -66,6 +66,20 @@ pub async fn take_from_the_dead(run: &RunDir, socket: Option<PathBuf>) -> Result
     }
 }
 
+/// Whom the lock's file names: who has the run, or had it last.
+pub fn named_owner(run: &RunDir) -> Option<Owner> {
+    let mut text = String::new();
+    File::open(run.lock()).ok()?.take(4096).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Waits until nobody holds a run; the value is whether that is so within this time.
+pub async fn until_free(run: &RunDir, within: Duration) -> bool {
+    let path = run.lock();
+    let free = tasks::blocking("lock", move || File::open(path).is_ok_and(|file| file.lock_shared().is_ok()));
+    matches!(tokio::time::timeout(within, free).await, Ok(Ok(true)))
+}
+
 /// Who holds a run. Changes nothing.
 pub fn holder(run: &RunDir) -> Holder {
     let Ok(file) = File::open(run.lock()) else { return Holder::Nobody };

@@ -169,6 +169,21 @@ impl Runs {
     }
 }
 
+/// Removes a run with all that is kept of it.
+///
+/// # Errors
+/// Somebody works on it, or it cannot be removed.
+pub fn remove(run: &RunDir) -> Result<(), RunDirError> {
+    let _held = super::take_lock(run, None)?;
+    // First what makes it a run: one that is half removed is none.
+    for path in [run.run_json(), run.root().to_owned()] {
+        let removed =
+            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.map_err(RunDirError::io(&path))?;
+    }
+    Ok(())
+}
+
 fn parse(path: &Path, bytes: &[u8]) -> Result<RunFile, RunDirError> {
     #[derive(Deserialize)]
     struct Versioned {

@@ -3,10 +3,11 @@
 use super::lock::{Holder, holder};
 use super::{RunDir, RunDirError, RunFile, Runs};
 use crate::addr::StepAddr;
+use crate::control::open_questions;
 use crate::journal::codec;
 use crate::journal::history::{History, InDoubt, Pause, StepHistory};
 use crate::journal::reader::{Journal, Torn};
-use crate::journal::record::{EndState, Entry, OutputRef, RunStatus};
+use crate::journal::record::{EndState, Entry, OutputRef, Question, Record, RunStatus};
 use crate::journal::store;
 use crate::manifest::schema::Manifest;
 use crate::manifest::store as manifests;
@@ -54,6 +55,8 @@ pub struct RunDetail {
     pub usage: Usage,
     /// What it waits for.
     pub pause: Option<Pause>,
+    /// Questions that nobody answered yet.
+    pub questions: Vec<(StepAddr, Question)>,
     /// Effects that may or may not have happened.
     pub in_doubt: Vec<InDoubt>,
     /// A last line that never became whole.
@@ -186,6 +189,7 @@ impl RunDetail {
             steps,
             usage: history.usage(),
             pause: history.last_pause().cloned(),
+            questions: questions(&records),
             in_doubt: if at_work { Vec::new() } else { history.in_doubt() },
             torn,
             summary,
@@ -245,6 +249,10 @@ impl StepSummary {
             folder: last.and_then(|attempt| folder(run, step, attempt.number)),
         }
     }
+}
+
+fn questions(records: &[Record]) -> Vec<(StepAddr, Question)> {
+    open_questions(records).into_iter().map(|(step, (_, question))| (step, question)).collect()
 }
 
 fn folder(run: &RunDir, step: &StepAddr, attempt: u32) -> Option<PathBuf> {

@@ -11,6 +11,7 @@ use crate::journal::record::{EndState, Entry};
 use crate::journal::store::JournalWriter;
 use crate::report::bus::EventBus;
 use crate::report::event::RunEventKind;
+use crate::run::NotTaken;
 use crate::run::hands::Hands;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::cancel::CancelToken;
@@ -36,6 +37,8 @@ pub(crate) enum RunMsg {
     Fact(Event),
     /// Fact: an attempt ended. `settle` is told when that is on record.
     Finished { step: StepIx, attempt: u32, outcome: Outcome, settle: oneshot::Sender<Settlement> },
+    /// Order of a person: a fact for the core, and who waits until it is on record or refused.
+    Order { event: Event, reply: oneshot::Sender<Result<(), NotTaken>> },
     /// Fact: the records up to this batch are durable.
     Durable(u64),
     /// Fact: the journal cannot be written any longer.
@@ -87,6 +90,8 @@ struct RunState {
     pending: VecDeque<(u64, Vec<Command>)>,
     /// The last batch of records.
     batch: u64,
+    /// Persons who wait until that batch is durable.
+    acknowledge: Vec<(u64, oneshot::Sender<Result<(), NotTaken>>)>,
 }
 
 /// The actor of one run.
@@ -111,6 +116,7 @@ impl Actor for RunActor {
             settling: HashMap::new(),
             pending: VecDeque::new(),
             batch: 0,
+            acknowledge: Vec::new(),
         })
     }
 
@@ -131,6 +137,7 @@ impl Actor for RunActor {
                 let orders = state.args.schedule.on(Event::Finished { step, attempt, outcome });
                 state.carry_out(&me, orders).await;
             }
+            RunMsg::Order { event, reply } => state.order(&me, event, reply).await,
             RunMsg::Durable(batch) => state.act_up_to(&me, batch).await,
             RunMsg::JournalFailed(error) => state.give_up(&me, error),
         }
@@ -187,8 +194,44 @@ impl RunState {
         });
     }
 
+    /// A person's order: whoever gave it is told when its records are durable, or why it was refused.
+    async fn order(
+        &mut self,
+        me: &ActorRef<RunMsg>,
+        event: Event,
+        reply: oneshot::Sender<Result<(), NotTaken>>,
+    ) {
+        let full = if let Event::Steered { step, .. } = &event {
+            self.args.hands.mailboxes.refuses(step)
+        } else {
+            None
+        };
+        let mut orders = match full {
+            Some(reason) => vec![Command::Refuse { reason }],
+            None => self.args.schedule.on(event),
+        };
+        let refused = orders.iter().position(|order| matches!(order, Command::Refuse { .. }));
+        if let Some(Command::Refuse { reason }) = refused.map(|at| orders.remove(at)) {
+            // Whoever asked may have gone.
+            let _ = reply.send(Err(NotTaken::Refused { reason }));
+        } else if self.pending.is_empty() && !has_records(&orders) {
+            let _ = reply.send(Ok(()));
+        } else {
+            let batch = self.batch + u64::from(has_records(&orders));
+            self.acknowledge.push((batch, reply));
+        }
+        self.carry_out(me, orders).await;
+    }
+
     /// The journal is written in order: what stands before a durable batch is durable too.
     async fn act_up_to(&mut self, me: &ActorRef<RunMsg>, batch: u64) {
+        for (number, reply) in std::mem::take(&mut self.acknowledge) {
+            if number > batch {
+                self.acknowledge.push((number, reply));
+            } else {
+                let _ = reply.send(Ok(()));
+            }
+        }
         while self.pending.front().is_some_and(|(number, _)| *number <= batch) {
             if let Some((_, orders)) = self.pending.pop_front() {
                 self.act(me, orders).await;
@@ -221,7 +264,9 @@ impl RunState {
                 Command::Lock { step, names } => self.args.hands.lock(step, names, RunRef(me.clone())),
                 Command::Unlock { step } => self.args.hands.locks.let_go(step),
                 Command::CloseFolder(folder) => self.args.hands.close_folder(folder),
-                Command::Refuse { .. } | Command::Steer { .. } => {}
+                Command::Steer { step, text } => self.args.hands.steer(step, text),
+                // A fact of claw's own that the core does not take changes nothing.
+                Command::Refuse { .. } => {}
                 // One that is not running has reported its end meanwhile.
                 Command::Stop(step) => {
                     if let Some(token) = self.running.get(&step) {
@@ -275,4 +320,8 @@ impl RunState {
         self.settling.clear();
         me.stop(None);
     }
+}
+
+fn has_records(orders: &[Command]) -> bool {
+    orders.iter().any(|order| matches!(order, Command::Record { .. }))
 }

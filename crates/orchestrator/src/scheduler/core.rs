@@ -30,7 +30,7 @@ pub struct ScheduleContext {
     pub nonce: String,
     /// Seed of the jitter.
     pub seed: u64,
-    /// Whether there is somebody whom gates can ask.
+    /// Somebody can be asked: at this terminal, or from another process.
     pub can_ask: bool,
 }
 

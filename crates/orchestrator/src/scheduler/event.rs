@@ -243,9 +243,9 @@ pub enum Command {
         /// What.
         text: String,
     },
-    /// What was just asked of the run cannot be done.
+    /// The fact just heard is not taken: whoever brought it is told why. Nothing else follows from it.
     Refuse {
-        /// For people.
+        /// For people: what does not hold.
         reason: String,
     },
     /// Cancel the running attempt.

@@ -3,6 +3,7 @@
 //! Owns groups, environment, time, bounded output, the private temporary folder. Knows nothing of tools or models.
 
 mod capture;
+mod detached;
 mod env;
 mod job;
 mod pipes;
@@ -11,6 +12,7 @@ mod scratch;
 mod start;
 
 pub use capture::{Kept, SpilledOutput};
+pub use detached::{Detached, detached};
 pub use job::{Job, Program, SpillTo};
 pub use run::{End, Finished, no_more_grace, run};
 pub(crate) use scratch::Scratch;

@@ -1,15 +1,15 @@
 //! Everything before the first step, and the order of it: nothing is written while anything can still be wrong.
 
 use super::watch::{Watch, Watched};
-use super::{ask, end};
+use super::{ask, detach, end};
 use crate::args::{Format, Rerun, RunFlags};
 use crate::commands::plan_file;
 use crate::commands::runtime::block_on;
 use crate::commands::workflow::style;
 use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, config_home, moved_runs, read_named, state_folder};
+use crate::services::{Setup, config_home, moved_runs, read_named, runtime_folder, state_folder};
 use crate::signals::{Ending, Signals};
-use crate::terminal::{Question, TerminalAsker, somebody_to_ask, write_stdout};
+use crate::terminal::{Question, TerminalAsker, leave_session, somebody_to_ask, write_stdout};
 use claw_agents::permission::{Asker, NobodyToAsk, Permission, Reach};
 use claw_orchestrator::plan::model::{Node, Plan};
 use claw_orchestrator::run::{Again, ResumeFrom, RunOptions, RunServices, StubError, Stubs};
@@ -22,6 +22,12 @@ use tokio::sync::mpsc;
 /// # Errors
 /// Everything that keeps it from starting; how the run itself ends is an exit code.
 pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
+    if flags.detached {
+        leave_session();
+    }
+    if flags.detach && detach::reads_stdin(flags) {
+        return block_on(detach::start(flags));
+    }
     let setup = Setup::read(flags.cwd.as_deref())?;
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
     let file = setup.named(&flags.file);
@@ -43,6 +49,9 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
         if asks {
             ask::before_a_big_run(&setup, &plan, flags)?;
         }
+    }
+    if flags.detach {
+        return block_on(detach::start(flags));
     }
     block_on(go(setup, plan, flags, Start { permission, asks, stubs }))
 }
@@ -93,7 +102,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
         agents.model = Arc::<Stubs>::clone(stubs);
     }
     let agents = Arc::new(agents);
-    let options = RunOptions { stubs, ..options(&setup, flags, permission) };
+    let options = RunOptions { stubs, ..options(&setup, flags, permission, asks) };
     let services = RunServices { agents: Arc::clone(&agents), logs };
     let handle = tokio::select! {
         started = claw_orchestrator::run::start(services, Arc::new(plan), options) => {
@@ -101,6 +110,9 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
         }
         signal = signals.next() => return Ok(Ending::exit_code(signal)),
     };
+    if flags.detached {
+        detach::began(&handle)?;
+    }
     let danger = (permission.reach == Reach::DangerFullAccess).then(|| permission.to_string());
     let watched = Watch::new(flags, danger, questions).run(handle, &mut signals).await;
     agents.sandboxes.close();
@@ -125,7 +137,7 @@ fn asker(asks: bool) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
     }
 }
 
-fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOptions {
+fn options(setup: &Setup, flags: &RunFlags, permission: Permission, asks: bool) -> RunOptions {
     let workspace = project_top(&setup.cwd);
     let again = match (&flags.from, &flags.only, flags.rerun) {
         (Some(step), _, _) => Some(Again::From(step.clone())),
@@ -149,8 +161,9 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
         accept_damage: flags.accept_damage,
         permission,
         model: flags.model.clone(),
-        can_ask: false,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        can_ask: asks || flags.detached && !flags.no_ask,
+        runtime_dir: runtime_folder(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod ask;
 mod begin;
+mod detach;
 mod end;
 mod lines;
 mod watch;

@@ -3,21 +3,22 @@
 use super::lines;
 use crate::args::{Format, RunFlags};
 use crate::commands::run::end;
+use crate::commands::shown::Shown;
 use crate::error::ExpectedError;
 use crate::signals::{Ending, Signals};
 use crate::terminal::{
-    BoardReader, Question, Screen, Stdout, TerminalSurroundings, ended, kind, stdout_is_broken,
-    stdout_is_terminal, width,
+    BoardReader, GateQuestion, Question, Screen, Stdout, TerminalSurroundings, kind, stdout_is_broken,
+    stdout_is_terminal,
 };
 use claw_kernel::cancel::CancelToken;
-use claw_kernel::clock::Timestamp;
 use claw_kernel::tasks::TaskHandle;
+use claw_orchestrator::addr::StepAddr;
 use claw_orchestrator::report::RunReport;
 use claw_orchestrator::report::board::Board;
-use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState};
-use claw_orchestrator::report::plain::PlainLines;
+use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState, WaitingFor};
 use claw_orchestrator::run::{RunHandle, RunOrders};
 use futures_util::future::BoxFuture;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -50,13 +51,22 @@ pub(super) enum Watched {
 pub(super) struct Watch {
     screen: Screen,
     reader: BoardReader,
-    plain: PlainLines,
-    began: Option<Timestamp>,
+    shown: Shown,
     out: Option<Arc<Stdout>>,
     partial: bool,
     ending: Option<Ending>,
     questions: Option<mpsc::Receiver<Question>>,
-    asking: Option<BoxFuture<'static, ()>>,
+    asking: Option<Asking>,
+    /// Gates that wait for their turn at the terminal.
+    gates: VecDeque<GateQuestion>,
+}
+
+/// A question that stands on the terminal.
+struct Asking {
+    /// The step of a gate; `None`: a permission.
+    gate: Option<StepAddr>,
+    /// Done when it is answered; the value: what is to be said about it.
+    put: BoxFuture<'static, Option<String>>,
 }
 
 impl Watch {
@@ -72,13 +82,13 @@ impl Watch {
         Self {
             screen: Screen::new(kind(&seen)),
             reader: BoardReader::new(danger),
-            plain: PlainLines::default(),
-            began: None,
+            shown: Shown::default(),
             out: (flags.output_format == Format::StreamJson).then(|| Arc::new(Stdout::start())),
             partial: flags.include_partial_messages,
             ending: None,
             questions,
             asking: None,
+            gates: VecDeque::new(),
         }
     }
 
@@ -98,6 +108,7 @@ impl Watch {
         let report = loop {
             let first = self.ending;
             let bars = self.screen.has_bars();
+            self.ask_gate(&orders);
             tokio::select! {
                 biased;
                 signal = signals.next() => match (first, &last) {
@@ -108,7 +119,7 @@ impl Watch {
                 () = expired(&mut last) => return self.killed(first.unwrap_or(Ending::Interrupt)),
                 () = gone.cancelled(), if self.ending.is_none() => self.stop(Ending::Pipe, &orders),
                 report = &mut report => break report,
-                () = answered(&mut self.asking) => self.answered(),
+                said = answered(&mut self.asking) => self.answered(said),
                 Some(question) = next(&mut self.questions), if self.asking.is_none() => self.ask(question),
                 fault = self.screen.fault() => self.screen.line(fault),
                 event = events.recv() => self.heard(event, &board, &orders),
@@ -146,12 +157,58 @@ impl Watch {
             return;
         }
         self.screen.suspend();
-        self.asking = Some(Box::pin(question.put()));
+        let put = Box::pin(async move {
+            question.put().await;
+            None
+        });
+        self.asking = Some(Asking { gate: None, put });
     }
 
-    fn answered(&mut self) {
+    /// One gate after another.
+    fn ask_gate(&mut self, orders: &RunOrders) {
+        if self.asking.is_some() || self.ending.is_some() {
+            return;
+        }
+        let Some(gate) = self.gates.pop_front() else { return };
+        self.screen.suspend();
+        let (step, orders) = (gate.step.clone(), orders.clone());
+        let put = Box::pin(async move {
+            let (step, answer) = gate.put().await?;
+            orders.answer(step, answer).await.err().map(|error| format!("note: {error}"))
+        });
+        self.asking = Some(Asking { gate: Some(step), put });
+    }
+
+    /// Keeps the gates that wait here in step with the run: one may be answered elsewhere.
+    fn hear_gate(&mut self, event: &RunEvent) {
+        let (Some(step), true) = (&event.step, self.questions.is_some()) else { return };
+        match &event.kind {
+            RunEventKind::GateAsked(question) => {
+                self.gates.push_back(GateQuestion { step: step.clone(), question: (**question).clone() });
+            }
+            RunEventKind::StepState(StepState::Waiting(WaitingFor::Gate)) => {}
+            RunEventKind::StepState(_) => {
+                self.gates.retain(|gate| gate.step != *step);
+                if self.asking.as_ref().is_some_and(|asking| asking.gate.as_ref() == Some(step)) {
+                    self.answered(None);
+                }
+            }
+            RunEventKind::RunStarted { .. }
+            | RunEventKind::AgentTurn { .. }
+            | RunEventKind::AgentTool { .. }
+            | RunEventKind::AgentUsage(_)
+            | RunEventKind::AgentText(_)
+            | RunEventKind::Note(_)
+            | RunEventKind::RunEnded { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, said: Option<String>) {
         self.asking = None;
         self.screen.resume();
+        if let Some(said) = said {
+            self.screen.line(said);
+        }
     }
 
     fn draw(&mut self, board: &Board) {
@@ -161,7 +218,10 @@ impl Watch {
 
     fn heard(&mut self, event: Result<RunEvent, RecvError>, board: &Board, orders: &RunOrders) {
         match event {
-            Ok(event) => self.show(&event, board),
+            Ok(event) => {
+                self.hear_gate(&event);
+                self.shown.show(&event, board, &mut self.screen);
+            }
             Err(RecvError::Lagged(missed)) => {
                 self.screen.line(format!("note: {missed} events are not shown"))
             }
@@ -178,49 +238,10 @@ impl Watch {
         }
         loop {
             match events.try_recv() {
-                Ok(event) => self.show(&event, board),
+                Ok(event) => self.shown.show(&event, board, &mut self.screen),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
-        }
-    }
-
-    fn show(&mut self, event: &RunEvent, board: &Board) {
-        let began = *self.began.get_or_insert(event.at);
-        let line = self.plain.line(event);
-        if !self.screen.has_bars() {
-            if let Some(line) = line {
-                let seconds = event.at.since(began).as_secs();
-                self.screen.line(format!("[{:02}:{:02}] {line}", seconds / 60, seconds % 60));
-            }
-            return;
-        }
-        match (&event.kind, &event.step) {
-            (RunEventKind::StepState(StepState::Ended { state, error }), Some(step)) => {
-                if let Some(row) = board.row(step) {
-                    self.screen.line(ended(&row, *state, error.as_deref(), width(), self.screen.has_color()));
-                }
-            }
-            (
-                RunEventKind::StepState(StepState::Waiting(_))
-                | RunEventKind::GateAsked(_)
-                | RunEventKind::Note(_),
-                _,
-            ) => {
-                if let Some(line) = line {
-                    self.screen.line(line);
-                }
-            }
-            (
-                RunEventKind::StepState(_)
-                | RunEventKind::RunStarted { .. }
-                | RunEventKind::RunEnded { .. }
-                | RunEventKind::AgentTurn { .. }
-                | RunEventKind::AgentTool { .. }
-                | RunEventKind::AgentUsage(_)
-                | RunEventKind::AgentText(_),
-                _,
-            ) => {}
         }
     }
 }
@@ -239,9 +260,9 @@ async fn expired(last: &mut Option<BoxFuture<'static, ()>>) {
     }
 }
 
-async fn answered(asking: &mut Option<BoxFuture<'static, ()>>) {
+async fn answered(asking: &mut Option<Asking>) -> Option<String> {
     match asking {
-        Some(asking) => asking.await,
+        Some(asking) => asking.put.as_mut().await,
         None => std::future::pending().await,
     }
 }

@@ -1,65 +1,27 @@
-//! `claw runs list | show`: what is on disk, read without taking the run.
+//! `claw runs show`: one run, or one step of it, read without taking the run.
 
-use super::run::folder_error;
-use crate::args::{Format, ModelsFlags, RunsCommand, ShowFlags};
-use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, moved_runs};
-use crate::terminal::{figures, say, write_answer, write_stdout};
+use super::found::{Found, find};
+use crate::args::{Format, ShowFlags};
+use crate::commands::run::folder_error;
+use crate::error::ExpectedError;
+use crate::terminal::{figures, write_answer, write_stdout};
 use claw_kernel::visible::visible_line;
 use claw_orchestrator::addr::StepAddr;
 use claw_orchestrator::journal::record::OutputRef;
-use claw_orchestrator::rundir::{
-    RunDetail, RunDir, RunFile, RunSummary, Runs, StepDetail, StepSummary, project_top,
-};
+use claw_orchestrator::rundir::{RunDetail, RunDir, StepDetail, StepSummary};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
-/// Runs one of them.
+/// Files of an attempt that are listed.
+const MOST_FILES: usize = 30;
+
+/// Shows it.
 ///
 /// # Errors
 /// A run or step that is not there, state that cannot be read, standard output.
-pub fn run(command: &RunsCommand) -> Result<u8, ExpectedError> {
-    match command {
-        RunsCommand::List(flags) => list(flags)?,
-        RunsCommand::Show(flags) => show(flags)?,
-    }
-    Ok(exit::OK)
-}
-
-fn runs(flags: &ModelsFlags) -> Result<Runs, ExpectedError> {
-    let setup = Setup::read(flags.cwd.as_deref())?;
-    Ok(Runs::of_project(&project_top(&setup.cwd), moved_runs().as_deref()))
-}
-
-fn list(flags: &ModelsFlags) -> Result<(), ExpectedError> {
-    let runs = runs(flags)?;
-    let all = runs.list().map_err(|error| folder_error(&error))?;
-    if flags.output_format != Format::Text {
-        let data: Vec<Value> = all.iter().map(summary_json).collect();
-        return write_stdout(format!("{}\n", Value::Array(data)));
-    }
-    if all.is_empty() {
-        say(&format!("no runs in {}\n", runs.folder().display()));
-        return Ok(());
-    }
-    let mut out = format!("{:<26}  {:<11}  {:<24}  {:>8}  workflow\n", "run", "status", "created", "cost");
-    for run in &all {
-        let cost = run.usage.map(|usage| figures::money(usage.usd)).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "{:<26}  {:<11}  {:<24}  {cost:>8}  {}",
-            run.file.run_id.to_string(),
-            run.status.as_str(),
-            run.file.created_at.to_string(),
-            visible_line(&run.file.name),
-        );
-    }
-    write_stdout(out)
-}
-
-fn show(flags: &ShowFlags) -> Result<(), ExpectedError> {
-    let runs = runs(flags.rest())?;
-    let (run, file) = find(&runs, &flags.run)?;
+pub(super) fn run(flags: &ShowFlags) -> Result<(), ExpectedError> {
+    let Found { run, file } = find(flags.rest(), &flags.run)?;
     match &flags.step {
         None => {
             let detail = RunDetail::of(run, file).map_err(|error| folder_error(&error))?;
@@ -69,12 +31,7 @@ fn show(flags: &ShowFlags) -> Result<(), ExpectedError> {
             }
         }
         Some(step) => {
-            let step: StepAddr = step.parse().map_err(|error: claw_orchestrator::addr::AddrError| {
-                ExpectedError::NotFound {
-                    message: error.to_string(),
-                    hint: format!("`claw runs show {}` lists its steps", file.run_id),
-                }
-            })?;
+            let step: StepAddr = super::found::step(step, file.run_id)?;
             let detail = StepDetail::of(&run, &step).map_err(|error| folder_error(&error))?;
             match flags.rest().output_format {
                 Format::Text => write_answer(&step_text(&run, &detail)),
@@ -84,19 +41,8 @@ fn show(flags: &ShowFlags) -> Result<(), ExpectedError> {
     }
 }
 
-fn find(runs: &Runs, wanted: &str) -> Result<(RunDir, RunFile), ExpectedError> {
-    let found = if wanted == "latest" {
-        match runs.ids().map_err(|error| folder_error(&error))?.first() {
-            Some(id) => runs.open(*id),
-            None => runs.find(wanted),
-        }
-    } else {
-        runs.find(wanted)
-    };
-    found.map_err(|error| folder_error(&error))
-}
-
-fn run_text(detail: &RunDetail) -> String {
+/// A run for people.
+pub(super) fn run_text(detail: &RunDetail) -> String {
     let summary = &detail.summary;
     let mut out = format!(
         "run {} · {} · {}\n",
@@ -115,6 +61,15 @@ fn run_text(detail: &RunDetail) -> String {
     }
     if let Some(pause) = &detail.pause {
         let _ = writeln!(out, "paused: {}", visible_line(&pause.reason));
+    }
+    for (step, question) in &detail.questions {
+        let _ = writeln!(
+            out,
+            "{step} asks: {} (claw runs answer {} {step} {})",
+            visible_line(&question.message),
+            summary.file.run_id,
+            question.choices.join("|")
+        );
     }
     if let Some(torn) = &detail.torn {
         let _ = writeln!(out, "the journal's last line is torn: {} bytes at {}", torn.bytes, torn.offset);
@@ -166,6 +121,9 @@ fn step_text(run: &RunDir, detail: &StepDetail) -> String {
         if let Some(error) = &attempt.error {
             let _ = writeln!(out, "  {}", visible_line(error));
         }
+        if let Some(folder) = &attempt.folder {
+            files(&mut out, folder);
+        }
     }
     for denial in &detail.denials {
         let _ = writeln!(
@@ -192,24 +150,34 @@ fn step_text(run: &RunDir, detail: &StepDetail) -> String {
     out
 }
 
-fn summary_json(run: &RunSummary) -> Value {
-    json!({
-        "run_id": run.file.run_id,
-        "name": run.file.name,
-        "workflow": run.file.workflow,
-        "status": run.status.as_str(),
-        "exit_code": run.exit_code,
-        "created_at": run.file.created_at,
-        "ended_at": run.ended,
-        "usage": run.usage,
-        "folder": run.run.root(),
-    })
+/// What lies in the folder of an attempt.
+fn files(out: &mut String, folder: &Path) {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut names: Vec<(String, u64)> = entries
+        .filter_map(|entry| {
+            let meta = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            Some((entry.file_name().to_string_lossy().into_owned(), meta.len()))
+        })
+        .collect();
+    names.sort();
+    for (name, bytes) in names.iter().take(MOST_FILES) {
+        let _ = writeln!(out, "  {} ({bytes} bytes)", visible_line(name));
+    }
+    if names.len() > MOST_FILES {
+        let _ = writeln!(out, "  and {} more files", names.len() - MOST_FILES);
+    }
 }
 
-fn run_json(detail: &RunDetail) -> Value {
-    let mut value = summary_json(&detail.summary);
+/// A run for programs.
+pub(super) fn run_json(detail: &RunDetail) -> Value {
+    let mut value = super::list::summary_json(&detail.summary);
     value["takes"] = json!(detail.takes);
     value["usage"] = json!(detail.usage);
+    value["questions"] = detail
+        .questions
+        .iter()
+        .map(|(step, question)| json!({ "step": step, "question": question }))
+        .collect();
     value["steps"] = detail.steps.iter().map(step_summary_json).collect();
     value
 }
