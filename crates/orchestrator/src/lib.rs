@@ -5,6 +5,7 @@
 pub mod addr;
 pub mod expr;
 pub mod journal;
+pub mod ledger;
 pub mod manifest;
 pub mod merge;
 pub mod plan;

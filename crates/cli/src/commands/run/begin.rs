@@ -82,6 +82,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
     for (name, most) in &plan.limits.providers {
         setup.config.limit(name, *most);
     }
+    setup.config.hold_back();
     let mut signals = Signals::listen()?;
     let (asker, questions) = asker(asks);
     let logs = setup.logs()?;
@@ -147,6 +148,7 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission) -> RunOption
         again,
         stubs: None,
         accept_damage: flags.accept_damage,
+        max_usd: flags.max_usd,
         permission,
         model: flags.model.clone(),
         can_ask: false,
