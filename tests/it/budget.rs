@@ -13,9 +13,12 @@ const BOUND: Duration = Duration::from_secs(30);
 const EACH: u64 = 110;
 
 fn run(sandbox: &Sandbox, args: &[&str]) -> Claw {
+    claw(sandbox).args(["--output-format", "json"]).args(args)
+}
+
+fn claw(sandbox: &Sandbox) -> Claw {
     Claw::new(CLAW, sandbox)
-        .args(["run", "wf.toml", "--output-format", "json"])
-        .args(args)
+        .args(["run", "wf.toml"])
         .env("CLAW_RETRY_BASE_MS", "5")
         .env("CLAW_BREAKER_WAIT_MS", "20")
 }
@@ -212,10 +215,10 @@ fn wide(items: usize, concurrency: usize) -> String {
 #[test]
 fn a_quota_error_at_item_ten_of_many_stops_every_further_request_and_the_run_resumes() {
     let quota = json!({"type": "error", "error": {"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota"}});
-    let gate = Gate::closed();
+    let (gate, tenth) = (Gate::closed(), Gate::closed());
     let held = gate.clone();
     let provider = ScriptedProvider::new([
-        Route::reply(Reply::error(429, &quota)).contains("WORK-i10-").times(1),
+        Route::reply(Reply::error(429, &quota).gate(&tenth)).contains("WORK-i10-").times(1),
         Route::answer(move |request| {
             let number: usize = (1..=344).rfind(|n| request.text.contains(&format!("WORK-i{n}-"))).unwrap();
             let reply = paid(Reply::text("done"));
@@ -225,16 +228,19 @@ fn a_quota_error_at_item_ten_of_many_stops_every_further_request_and_the_run_res
     ]);
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("wf.toml", wide(344, 8));
-    let running = run(&sandbox, &["--yes"]).spawn();
+    let running = claw(&sandbox).args(["--yes", "--output-format", "stream-json"]).spawn();
     gate.wait_for_waiting(7, BOUND);
+    tenth.wait_for_waiting(1, BOUND);
+    tenth.open();
+    running.wait_for_stdout("exceeded your current quota", BOUND);
     gate.open();
     let output = running.wait(BOUND).expect_code(4);
-    assert!(provider.count() <= 10 + 8, "{}: {output}", provider.count());
-    assert_eq!(output.json()["status"], "paused");
-    assert!(output.stderr.contains("quota"), "{output}");
-    let before = provider.count();
+    assert_eq!(provider.count(), 14, "{output}");
+    let report = output.json_lines().pop().unwrap();
+    assert_eq!(report["status"], "paused");
+    assert!(report.to_string().contains("quota"), "{output}");
     let output = run(&sandbox, &["--resume", "--yes"]).run(BOUND).expect_code(0);
-    assert_eq!(provider.count(), 344 + 1, "{before} before: {}", output.stderr);
+    assert_eq!(provider.count(), 344 + 1, "{}", output.stderr);
 }
 
 #[test]
@@ -250,7 +256,7 @@ fn a_storm_of_overload_is_waited_out_behind_one_probe_at_a_time() {
     })]);
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("wf.toml", wide(20, 8));
-    let output = run(&sandbox, &["--output-format", "stream-json"]).run(BOUND).expect_code(0);
+    let output = claw(&sandbox).args(["--output-format", "stream-json"]).run(BOUND).expect_code(0);
     let requests = provider.requests();
     assert_eq!(requests.len(), 14 + 20, "{output}");
     // The eight of the first moment, then probes.

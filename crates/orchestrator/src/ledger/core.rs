@@ -277,7 +277,7 @@ impl Accounts {
     /// A request wants to leave.
     pub fn reserve(&mut self, from: AccountIx, ask: Amount, who: Spender, now: Duration) -> Verdict {
         let chain = self.chain(from);
-        let reached = chain.iter().filter_map(|ix| self.reached(*ix, who, now)).last();
+        let reached = chain.iter().rev().find_map(|ix| self.reached(*ix, who, now));
         if let Some(held) = reached {
             return Verdict::Refused(held);
         }
