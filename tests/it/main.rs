@@ -3,6 +3,9 @@
 
 #[cfg(test)]
 mod bodies;
+#[cfg(test)]
+mod budget;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod cli;

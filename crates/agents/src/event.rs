@@ -47,6 +47,11 @@ pub enum AgentEvent {
         /// The error.
         error: String,
     },
+    /// The service is down: one request probes it, this one waits.
+    Held {
+        /// What the service says.
+        why: String,
+    },
     /// The next model of the list is used.
     FellBack {
         /// To this model.

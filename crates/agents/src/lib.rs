@@ -9,6 +9,7 @@ pub mod event;
 pub mod model;
 pub mod outcome;
 pub mod permission;
+pub mod purse;
 pub mod request;
 pub mod roles;
 mod sandboxes;

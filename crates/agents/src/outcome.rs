@@ -67,6 +67,11 @@ pub enum AgentEnd {
         /// When it may work again (quota, rate limit).
         retry_at: Option<Timestamp>,
     },
+    /// A ceiling above it leaves nothing for another request: a later attempt goes on from the transcript.
+    OutOfBudget {
+        /// Which ceiling, for people.
+        reason: String,
+    },
     /// Its token was cancelled.
     Cancelled,
 }

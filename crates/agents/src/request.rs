@@ -3,6 +3,7 @@
 use crate::definition::AgentDefinition;
 use crate::effects::EffectLog;
 use crate::permission::Permission;
+use crate::purse::Purse;
 use claw_kernel::ids::AgentId;
 use claw_providers::request::Effort;
 use serde_json::Value;
@@ -52,4 +53,6 @@ pub struct AgentRequest {
     pub idle_timeout: Duration,
     /// Where effects are told before they happen.
     pub effects: Arc<dyn EffectLog>,
+    /// What its requests are paid from; `None`: nobody counts.
+    pub purse: Option<Arc<dyn Purse>>,
 }

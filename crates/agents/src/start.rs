@@ -95,6 +95,7 @@ async fn prepare(
         effort: request.effort,
         answer: answer.clone(),
         idle: request.idle_timeout,
+        purse: request.purse.clone(),
     };
     let rules = Rules { max_turns: request.max_turns, toolbox, answer };
     let desk = Arc::new(CallDesk {

@@ -272,6 +272,7 @@ fn provider_hint(kind: &claw_providers::error::ProviderErrorKind) -> Option<Stri
         | Kind::Stalled { .. }
         | Kind::Exhausted { .. }
         | Kind::WaitTooLong { .. }
+        | Kind::Closed { .. }
         | Kind::Cancelled
         | Kind::Config(_) => None,
     }

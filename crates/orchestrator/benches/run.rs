@@ -58,7 +58,7 @@ impl Model for AtOnce {
             max_output: None,
             text_tool_calls: false,
             answer_schema: false,
-            price_known: true,
+            price: Some(claw_providers::models::Price::FREE),
         }
     }
     fn default_model(&self) -> String {
@@ -114,6 +114,7 @@ async fn run(text: &str) -> Option<usize> {
         shared: Shared::default(),
     });
     let options = RunOptions {
+        max_usd: None,
         again: None,
         stubs: None,
         can_ask: false,

@@ -6,6 +6,7 @@ pub mod addr;
 pub mod control;
 pub mod expr;
 pub mod journal;
+pub mod ledger;
 pub mod manifest;
 pub mod merge;
 pub mod plan;

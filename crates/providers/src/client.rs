@@ -9,6 +9,7 @@ use crate::error::ProviderError;
 use crate::event::{Answer, RequestEvent};
 use crate::http::Http;
 use crate::limiter::Limiters;
+use crate::models::Price;
 use crate::request::Request;
 use crate::usage::Usage;
 use claw_kernel::cancel::CancelToken;
@@ -32,7 +33,7 @@ pub struct ResolvedModel {
 }
 
 /// What is known of a model before it is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelTraits {
     /// Context window in tokens; `None` where unknown.
     pub window: Option<u32>,
@@ -42,8 +43,8 @@ pub struct ModelTraits {
     pub text_tool_calls: bool,
     /// The service holds an answer to a JSON schema.
     pub answer_schema: bool,
-    /// Whether its cost can be told.
-    pub price_known: bool,
+    /// What it costs; `None` where that cannot be told.
+    pub price: Option<Price>,
 }
 
 impl Providers {
@@ -111,7 +112,7 @@ impl Providers {
                 max_output: None,
                 text_tool_calls: false,
                 answer_schema: false,
-                price_known: false,
+                price: None,
             };
         };
         let info = route.profile.info(&route.model);
@@ -120,7 +121,7 @@ impl Providers {
             max_output: info.max_output,
             text_tool_calls: route.profile.writes_calls_as_text(&route.model),
             answer_schema: route.profile.answer_schema,
-            price_known: info.price.is_some(),
+            price: info.price,
         }
     }
 

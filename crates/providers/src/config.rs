@@ -12,8 +12,13 @@
 //! | `CLAW_FIRST_TOKEN_MS` | ms | 300000 | until the first block of an answer, keep-alives or not |
 //! | `CLAW_STREAM_IDLE_MS` | ms | 90000 | between events that are not keep-alives |
 //! | `CLAW_MAX_IN_FLIGHT` | count | 256 | requests at once for each account |
+//! | `CLAW_BREAKER_FAILURES` | count | 3 | failures of a service after which a run's requests wait behind one probe |
+//! | `CLAW_BREAKER_WINDOW_MS` | ms | 60000 | within this time |
+//! | `CLAW_BREAKER_WAIT_MS` | ms | 2000 | until the first probe; it doubles up to a minute |
+//! | `CLAW_BREAKER_LONGEST_MS` | ms | 1800000 | held back for so long, a service is given up |
 
 use crate::error::ProviderErrorKind;
+use crate::limiter::BreakerPolicy;
 use crate::models::Price;
 use crate::profile::{Profile, profiles};
 use crate::retry::RetryPolicy;
@@ -125,6 +130,8 @@ pub struct Limits {
     pub whole: Duration,
     /// Requests at once for each account.
     pub in_flight: usize,
+    /// When an account is held back.
+    pub breaker: BreakerPolicy,
 }
 
 impl Default for Limits {
@@ -137,6 +144,7 @@ impl Default for Limits {
             idle: Duration::from_secs(90),
             whole: Duration::from_secs(3600),
             in_flight: 256,
+            breaker: BreakerPolicy::default(),
         }
     }
 }
@@ -179,6 +187,12 @@ const ALIASES: [(&str, &str); 6] = [
 ];
 
 impl ProvidersConfig {
+    /// A service that is down or refuses all holds everybody back, instead of each by its own tries: for many agents
+    /// that can wait.
+    pub fn hold_back(&mut self) {
+        self.limits.breaker.is_on = true;
+    }
+
     /// At most so many requests in flight to a provider, by name; a smaller limit that is there stays.
     pub fn limit(&mut self, provider: &str, most: usize) {
         for profile in self.profiles.iter_mut().filter(|profile| profile.name.eq_ignore_ascii_case(provider))
@@ -242,6 +256,12 @@ fn limits(get: &dyn Fn(&str) -> Option<String>) -> Result<Limits, ProviderErrorK
     millis(&mut limits.first_byte, "CLAW_FIRST_BYTE_MS")?;
     millis(&mut limits.first_token, "CLAW_FIRST_TOKEN_MS")?;
     millis(&mut limits.idle, "CLAW_STREAM_IDLE_MS")?;
+    millis(&mut limits.breaker.window, "CLAW_BREAKER_WINDOW_MS")?;
+    millis(&mut limits.breaker.wait, "CLAW_BREAKER_WAIT_MS")?;
+    millis(&mut limits.breaker.longest, "CLAW_BREAKER_LONGEST_MS")?;
+    if let Some(failures) = number("CLAW_BREAKER_FAILURES")? {
+        limits.breaker.failures = u32::try_from(failures).unwrap_or(u32::MAX);
+    }
     if let Some(tries) = number("CLAW_REQUEST_TRIES")? {
         limits.retry.tries = u32::try_from(tries).unwrap_or(u32::MAX);
     }

@@ -128,6 +128,14 @@ pub enum ProviderErrorKind {
         #[source]
         last: Box<ProviderErrorKind>,
     },
+    /// Nothing more is sent to the service after an error that holds for all.
+    #[error("nothing more is sent to {provider}: {why}")]
+    Closed {
+        /// Provider.
+        provider: String,
+        /// The error that said so.
+        why: String,
+    },
     /// A model's name could not be routed.
     #[error("unknown provider `{name}` in model `{model}`")]
     UnknownProvider {

@@ -167,6 +167,8 @@ pub enum WaitReason {
     Overloaded,
     /// The connection or the service failed.
     Transient,
+    /// The service is down: one request probes it, the others wait.
+    Breaker,
 }
 
 /// A finished message.

@@ -4,11 +4,13 @@
 
 use crate::event::{AgentEvent, EventSink};
 use crate::model::Model;
+use crate::purse::Refused;
 use claw_kernel::cancel::CancelToken;
 use claw_providers::error::ProviderError;
 use claw_providers::event::{Answer, RequestEvent, StreamEvent, WaitReason};
 use claw_providers::message::Block;
 use claw_providers::request::Request;
+use claw_providers::usage::Usage;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +32,10 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) enum AskEnd {
     Answered(Box<Answer>),
     Failed(Box<ProviderError>),
-    /// No byte came for so long.
-    Silent(Duration),
+    /// No byte came for so long; what it cost, where that was told.
+    Silent(Duration, Option<Usage>),
+    /// Nothing is left to pay it from: it was not sent.
+    Unaffordable(Refused),
     /// The task died.
     Panicked(String),
 }
@@ -41,6 +45,15 @@ pub(crate) enum AskEnd {
 pub(crate) struct AskReport {
     pub(crate) end: AskEnd,
     pub(crate) abandoned: Vec<Vec<Block>>,
+    /// Bytes of content that came, in all tries.
+    pub(crate) received: u64,
+}
+
+impl AskReport {
+    /// A request that ended without a byte.
+    pub(crate) fn without_news(end: AskEnd) -> Self {
+        Self { end, abandoned: Vec::new(), received: 0 }
+    }
 }
 
 /// What a request's task needs.
@@ -78,13 +91,17 @@ impl Asking {
                     cancel.cancel();
                     // Its usage is worth a moment; its answer is not.
                     stream.close();
-                    let _ = tokio::time::timeout(GRACE, &mut asked).await;
-                    break AskEnd::Silent(self.idle);
+                    let usage = match tokio::time::timeout(GRACE, &mut asked).await {
+                        Ok(Ok(answer)) => Some(answer.usage),
+                        Ok(Err(error)) => Some(error.usage),
+                        Err(_) => None,
+                    };
+                    break AskEnd::Silent(self.idle, usage);
                 }
             }
         };
         news.flush().await;
-        AskReport { end, abandoned: news.abandoned }
+        AskReport { end, abandoned: news.abandoned, received: news.received }
     }
 }
 
@@ -110,6 +127,7 @@ struct News {
     silent_at: Option<Instant>,
     alive_at: Option<Instant>,
     abandoned: Vec<Vec<Block>>,
+    received: u64,
 }
 
 impl News {
@@ -122,6 +140,7 @@ impl News {
             silent_at: None,
             alive_at: None,
             abandoned: Vec::new(),
+            received: 0,
         }
     }
 
@@ -146,6 +165,9 @@ impl News {
                     WaitReason::RateLimit => "rate limited",
                     WaitReason::Overloaded => "overloaded",
                     WaitReason::Transient => "connection lost",
+                    WaitReason::Breaker => {
+                        return self.events.send(AgentEvent::Held { why: error }).await;
+                    }
                 };
                 self.events.send(AgentEvent::Waiting { delay, why, error }).await;
             }
@@ -156,6 +178,21 @@ impl News {
     }
 
     async fn stream(&mut self, event: StreamEvent) {
+        self.received += match &event {
+            StreamEvent::TextDelta { text, .. } => text.len(),
+            StreamEvent::ThinkingDelta { thinking, .. } => thinking.len(),
+            StreamEvent::ToolInputDelta { json, .. } => json.len(),
+            StreamEvent::MessageStart { .. }
+            | StreamEvent::TextStart { .. }
+            | StreamEvent::SignatureDelta { .. }
+            | StreamEvent::RedactedThinking { .. }
+            | StreamEvent::ToolUseStart { .. }
+            | StreamEvent::BlockStop { .. }
+            | StreamEvent::Usage(_)
+            | StreamEvent::Stop(_)
+            | StreamEvent::MessageStop
+            | StreamEvent::Error { .. } => 0,
+        } as u64;
         match event {
             StreamEvent::TextDelta { text, .. } => {
                 if matches!(self.pending, Pending::Thinking(_)) {

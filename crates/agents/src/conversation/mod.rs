@@ -7,6 +7,7 @@ mod asking;
 mod calls;
 mod core;
 mod history;
+mod paying;
 mod reading;
 mod running;
 mod schema;

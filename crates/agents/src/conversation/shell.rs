@@ -5,9 +5,11 @@
 use super::asking::{AskEnd, AskReport, Asking};
 use super::calls::{CallDesk, CallReport, ReadyCall};
 use super::core::{AnswerRule, CallResult, Command, Conversation, Event, PlannedCall};
+use super::paying;
 use crate::effects::CallNo;
 use crate::event::AgentEvent;
 use crate::outcome::{AgentEnd, AgentOutcome, Denial, FailureClass};
+use crate::purse::{Purse, Refused};
 use crate::transcript::{End, Record, Transcript};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::LogFailed;
@@ -54,6 +56,8 @@ pub(crate) struct RequestShape {
     pub(crate) effort: Option<Effort>,
     pub(crate) answer: AnswerRule,
     pub(crate) idle: Duration,
+    /// What requests are paid from.
+    pub(crate) purse: Option<Arc<dyn Purse>>,
 }
 
 /// One conversation with all that it holds.
@@ -189,9 +193,18 @@ impl Shell {
                 }
                 Event::RequestFailed(self.provider_failed(&error))
             }
-            AskEnd::Silent(idle) => {
+            AskEnd::Silent(idle, usage) => {
+                if let Some(usage) = usage.filter(|usage| *usage != Usage::NOTHING) {
+                    self.spend(usage, None);
+                }
                 let message = format!("no data from the model for {} s (idle_timeout)", idle.as_secs());
                 Event::RequestFailed(failed(FailureClass::Timeout, message))
+            }
+            AskEnd::Unaffordable(Refused::Limit(message)) => {
+                Event::RequestFailed(failed(FailureClass::Limit, message))
+            }
+            AskEnd::Unaffordable(Refused::Run(reason)) => {
+                Event::RequestFailed(AgentEnd::OutOfBudget { reason })
             }
             AskEnd::Panicked(message) => {
                 Event::RequestFailed(failed(FailureClass::Panic, format!("a request died: {message}")))
@@ -319,10 +332,16 @@ impl Shell {
         self.tell(AgentEvent::TurnStarted { turn, model }).await;
         tracing::debug!(agent = %self.desk.label, turn, messages = request.messages.len(), "asks");
         let asking = Asking { model: self.desk.services.model.clone(), request, idle, events, cancel };
-        let (post, epoch) = (post.clone(), self.running.epoch);
+        let (post, epoch, purse) = (post.clone(), self.running.epoch, self.shape.purse.clone());
         let task = tasks::spawn("request", async move {
-            let report = AssertUnwindSafe(asking.run()).catch_unwind().await.unwrap_or_else(|panic| {
-                AskReport { end: AskEnd::Panicked(panic_message(panic.as_ref())), abandoned: Vec::new() }
+            let paid = async {
+                match &purse {
+                    Some(purse) => paying::ask(asking, &**purse).await,
+                    None => asking.run().await,
+                }
+            };
+            let report = AssertUnwindSafe(paid).catch_unwind().await.unwrap_or_else(|panic| {
+                AskReport::without_news(AskEnd::Panicked(panic_message(panic.as_ref())))
             });
             post(Finished::Request { epoch, report });
         });
@@ -370,6 +389,7 @@ impl Shell {
                 End::Completed { text: text.clone(), output: output.clone() }
             }
             AgentEnd::Failed { message, .. } => End::Failed { message: message.clone() },
+            AgentEnd::OutOfBudget { reason } => End::Failed { message: reason.clone() },
             AgentEnd::Cancelled => End::Cancelled,
         };
         self.write(&Record::End(record));

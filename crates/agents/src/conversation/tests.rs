@@ -24,7 +24,7 @@ fn completed(text: &str) -> AgentEnd {
 fn class(end: &AgentEnd) -> Option<FailureClass> {
     match end {
         AgentEnd::Failed { class, .. } => Some(*class),
-        AgentEnd::Completed { .. } | AgentEnd::Cancelled => None,
+        AgentEnd::Completed { .. } | AgentEnd::OutOfBudget { .. } | AgentEnd::Cancelled => None,
     }
 }
 

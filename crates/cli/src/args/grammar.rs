@@ -168,6 +168,9 @@ pub struct RunFlags {
     /// Agents that run at once, at most
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     pub concurrency: Option<usize>,
+    /// Dollars that the run may cost, over all its takes; the file's `budget.usd` holds where it is lower
+    #[arg(long, value_name = "X", value_parser = dollars, allow_negative_numbers = true)]
+    pub max_usd: Option<f64>,
     /// The model of agents that the file gives none, as `provider/model`, a model's name or an alias
     #[arg(long, value_name = "MODEL", value_parser = not_blank)]
     pub model: Option<String>,
@@ -308,6 +311,16 @@ fn name_and_value(raw: &str) -> Result<(String, String), NoPair> {
 
 fn at_least_one(raw: &str) -> Result<usize, NoCount> {
     raw.parse().ok().filter(|n| *n >= 1).ok_or_else(|| NoCount(raw.to_owned()))
+}
+
+/// No dollars.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no number of dollars above 0")]
+struct NoDollars(String);
+
+fn dollars(raw: &str) -> Result<f64, NoDollars> {
+    let number = raw.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
+    number.ok_or_else(|| NoDollars(raw.to_owned()))
 }
 
 fn turns(raw: &str) -> Result<u32, NoCount> {

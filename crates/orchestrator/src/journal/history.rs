@@ -11,6 +11,7 @@ use claw_kernel::ids::AgentId;
 use claw_providers::usage::Usage;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 /// The past of one run.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct History {
     end: Option<RunEnd>,
     usage: Usage,
     last: Option<Timestamp>,
+    /// For each take, the last record before it.
+    words: Vec<Timestamp>,
 }
 
 /// Why the run waited when its last take ended or went silent.
@@ -75,12 +78,21 @@ pub struct Attempt {
     pub turn: Option<(u32, u64)>,
     /// Spent in it up to that turn.
     pub spent: Option<Usage>,
+    /// Turns that were kept in it.
+    pub turns: u32,
     /// Effects begun and not known to be done: the call within the agent (`None` for the step itself), what it was.
     pub open_intents: Vec<(Option<String>, String)>,
     /// The step's own effect is done; of its result.
     pub done: Option<Digest>,
     /// How it ended; `None` where nothing was heard of it any more.
     pub ended: Option<(Timestamp, Ended)>,
+}
+
+impl Attempt {
+    /// What it cost: what its end says, else what its last whole turn told.
+    pub fn cost(&self) -> Option<Usage> {
+        self.ended.as_ref().and_then(|(_, ended)| ended.usage).or(self.spent)
+    }
 }
 
 /// All that is known of a step.
@@ -177,6 +189,7 @@ impl Default for History {
             end: None,
             usage: Usage::NOTHING,
             last: None,
+            words: Vec::new(),
         }
     }
 }
@@ -277,8 +290,38 @@ impl History {
     pub fn usage(&self) -> Usage {
         // Of an attempt without an end, what its last whole turn told.
         let killed = self.steps.values().flat_map(|step| &step.attempts);
-        let killed = killed.filter(|attempt| attempt.ended.is_none()).filter_map(|attempt| attempt.spent);
+        let silent =
+            |attempt: &&Attempt| attempt.ended.as_ref().is_none_or(|(_, ended)| ended.usage.is_none());
+        let killed = killed.filter(silent).filter_map(|attempt| attempt.spent);
         killed.fold(self.usage, |sum, spent| sum.plus(&spent))
+    }
+
+    /// Time in which at least one attempt of these steps ran, over all takes. One without an end ran as long as
+    /// something was heard of its take.
+    pub fn worked(&self, which: &dyn Fn(&StepAddr) -> bool) -> Duration {
+        let attempts = self.steps.iter().filter(|(addr, _)| which(addr)).flat_map(|(_, step)| &step.attempts);
+        let mut spans: Vec<(Timestamp, Timestamp)> = attempts
+            .map(|attempt| {
+                let end = attempt.ended.as_ref().map(|(at, _)| *at);
+                (attempt.admitted, end.unwrap_or_else(|| self.last_word_of(attempt.admitted)))
+            })
+            .collect();
+        spans.sort_unstable();
+        let mut sum = Duration::ZERO;
+        let mut until: Option<Timestamp> = None;
+        for (from, to) in spans {
+            let from = until.map_or(from, |until| from.max(until));
+            sum += to.since(from);
+            until = until.max(Some(to));
+        }
+        sum
+    }
+
+    /// The last record of the take in which this moment lies.
+    fn last_word_of(&self, moment: Timestamp) -> Timestamp {
+        let later = self.takes.iter().position(|(began, _)| *began > moment);
+        let before = later.and_then(|take| self.words.get(take).copied());
+        before.or(self.last).unwrap_or(moment)
     }
 
     /// Takes so far.
@@ -327,10 +370,11 @@ impl History {
 
     /// Takes one more record in.
     pub fn add(&mut self, record: &Record) {
-        self.last = Some(record.at);
+        let before = self.last.replace(record.at);
         match &record.entry {
             Entry::Take(take) => {
                 self.takes.push((record.at, take.clone()));
+                self.words.push(before.unwrap_or(record.at));
                 self.end = None;
                 self.pause = None;
             }
@@ -398,6 +442,7 @@ impl StepHistory {
                     agent: agent.clone(),
                     turn: None,
                     spent: None,
+                    turns: 0,
                     open_intents: Vec::new(),
                     done: None,
                     ended: None,
@@ -421,6 +466,7 @@ impl StepHistory {
                 if let Some(attempt) = self.attempt(record) {
                     attempt.turn = Some((*turn, *bytes));
                     attempt.spent = *usage;
+                    attempt.turns += 1;
                 }
             }
             Entry::Asked(question) => self.asked = Some(question.clone()),

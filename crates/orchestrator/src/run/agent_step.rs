@@ -139,6 +139,7 @@ async fn begin(
             addr: launch.addr.clone(),
             attempt: launch.attempt,
         }),
+        purse: hands.ledger.purse(launch.node),
     })
 }
 
@@ -276,6 +277,7 @@ async fn worked(limit: Duration, mut waiting: watch::Receiver<bool>) {
 fn end_of(outcome: &AgentOutcome, node: &Node, launch: &Launch, hands: &Hands) -> OutcomeEnd {
     match &outcome.end {
         AgentEnd::Cancelled => OutcomeEnd::Cancelled,
+        AgentEnd::OutOfBudget { reason } => OutcomeEnd::Interrupted(reason.clone()),
         AgentEnd::Failed { class, message, retry_at, .. } => OutcomeEnd::Failed(Failure {
             class: *class,
             message: message.clone(),
@@ -363,7 +365,9 @@ impl Sink {
 
     async fn hear(&self, event: AgentEvent) {
         match &event {
-            AgentEvent::Waiting { .. } | AgentEvent::Asking { .. } => self.set_waiting(true),
+            AgentEvent::Waiting { .. } | AgentEvent::Held { .. } | AgentEvent::Asking { .. } => {
+                self.set_waiting(true);
+            }
             AgentEvent::TurnStarted { .. }
             | AgentEvent::Alive
             | AgentEvent::Text(_)
@@ -385,6 +389,9 @@ impl Sink {
             AgentEvent::Text(text) => self.tell(RunEventKind::AgentText(text.into())),
             AgentEvent::Waiting { delay, why, error: _ } => {
                 self.tell(RunEventKind::StepState(StepState::Waiting(WaitingFor::Provider { delay, why })));
+            }
+            AgentEvent::Held { why } => {
+                self.tell(RunEventKind::StepState(StepState::Waiting(WaitingFor::Breaker { why })));
             }
             AgentEvent::FellBack { to, error } => {
                 self.tell(RunEventKind::Note(format!("goes on with model {to}: {error}")));

@@ -7,6 +7,7 @@ use super::start::RunOptions;
 use crate::addr::StepAddr;
 use crate::journal::record::{Entry, OutputRef};
 use crate::journal::store::JournalWriter;
+use crate::ledger::Ledger;
 use crate::manifest;
 use crate::plan::model::Plan;
 use crate::report::bus::EventBus;
@@ -35,6 +36,8 @@ pub(crate) struct Hands {
     pub bus: Arc<EventBus>,
     pub agents: Arc<AgentServices>,
     pub options: RunOptions,
+    /// What steps may spend.
+    pub ledger: Arc<Ledger>,
     /// Empty when the last manifest of the run is written.
     pub tracker: TaskTracker,
     /// Named locks that steps hold.
@@ -60,6 +63,7 @@ impl Hands {
         }
         tasks::spawn("step", async move {
             let _guard = guard;
+            let working = hands.ledger.enter(launch.node);
             let work = Arc::clone(&hands);
             let (report, outcome) = oneshot::channel::<(Outcome, oneshot::Sender<Settlement>)>();
             // The inner task may panic; this one tells of it.
@@ -82,6 +86,7 @@ impl Hands {
                 Err(_) => (super::agent_step::died(), oneshot::channel().0),
             };
             hands.mailboxes.close(step);
+            drop(working);
             run.tell(RunMsg::Finished { step, attempt, outcome, settle });
             // Its last manifest.
             let _ = inner.await;

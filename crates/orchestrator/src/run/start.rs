@@ -14,6 +14,7 @@ use crate::expr::{InputView, RunView};
 use crate::journal::history::History;
 use crate::journal::record::{Entry, Take};
 use crate::journal::store::{self, JournalWriter, Opened};
+use crate::ledger::{Ledger, LedgerNews};
 use crate::manifest;
 use crate::plan::model::Plan;
 use crate::report::board::Board;
@@ -79,6 +80,8 @@ pub struct RunOptions {
     pub again: Option<Again>,
     /// Answers agents in place of a model: the same that is [`AgentServices::model`].
     pub stubs: Option<Arc<Stubs>>,
+    /// `--max-usd`: the run's ceiling in this take, where the file has none that is lower.
+    pub max_usd: Option<f64>,
     /// At most this, for every step.
     pub permission: Permission,
     /// For agents to which neither the file nor their definition gives one.
@@ -135,6 +138,7 @@ pub async fn start(
         Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
     notes.extend(folders.sweep().await);
     let spent = history.usage();
+    let ledger = Ledger::new(&plan, &history, options.max_usd);
     let board = Arc::new(Board::new(plan.name.clone(), plan.top.nodes().len(), clock::now(), spent));
     let bus = Arc::new(EventBus::new(run.id(), board));
     let tracker = TaskTracker::new();
@@ -149,6 +153,7 @@ pub async fn start(
         bus: Arc::clone(&bus),
         agents: Arc::clone(&services.agents),
         options,
+        ledger: Arc::clone(&ledger),
         tracker: tracker.clone(),
         locks: LockRoom::default(),
         boot_id: rundir::boot_id(),
@@ -166,6 +171,7 @@ pub async fn start(
         done: reply,
     };
     let actor = RunRef::start(args).await?;
+    listen(&ledger, actor.clone(), Arc::clone(&bus));
     let (id, folder, started) = (run.id(), run.root().to_owned(), clock::now());
     Ok(RunHandle {
         id,
@@ -191,6 +197,14 @@ fn past(take: u32, history: History, run: &RunDir, plan: &Arc<Plan>, selection: 
         0 | 1 => Box::new(NoPast),
         _ => Box::new(RunPast::new(history, run.clone(), Arc::clone(plan), selection)),
     }
+}
+
+/// The ledger's news become facts and notes of the run.
+fn listen(ledger: &Ledger, actor: RunRef, bus: Arc<EventBus>) {
+    ledger.listen(move |news| match news {
+        LedgerNews::Spent(reason) => actor.tell(RunMsg::Fact(Event::BudgetSpent { reason })),
+        LedgerNews::Note(text) => bus.note(None, text),
+    });
 }
 
 struct Ready {

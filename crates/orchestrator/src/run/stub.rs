@@ -310,7 +310,7 @@ impl Model for Stubs {
             max_output: None,
             text_tool_calls: false,
             answer_schema: true,
-            price_known: true,
+            price: Some(claw_providers::models::Price::FREE),
         }
     }
 

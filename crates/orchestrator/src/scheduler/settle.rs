@@ -135,7 +135,10 @@ impl Schedule {
         step.class = Some(failure.class);
         if waits {
             step.phase = StepPhase::Backoff;
-            let reason = format!("{}: {}", step.addr, failure.message);
+            let (addr, attempt) = (step.addr.clone(), Some(step.attempt));
+            let reason = format!("{addr}: {}", failure.message);
+            let error = Some(failure.message);
+            self.tell(addr, attempt, StepState::Ended { state: EndState::Interrupted, error });
             self.pause_softly(reason, failure.retry_at);
         } else if again {
             self.wait_for_retry(ix, &node.retry, failure);

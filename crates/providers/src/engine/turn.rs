@@ -9,11 +9,12 @@ use crate::engine::target::Target;
 use crate::error::{ErrorClass, ProviderError, ProviderErrorKind};
 use crate::event::{Answer, RequestEvent, WaitReason};
 use crate::http::Http;
-use crate::limiter::{Limiter, LimiterGone, Limiters, Permit};
+use crate::limiter::{Limiter, LimiterGone, Limiters, Permit, Shut, Stand};
 use crate::message::Block;
 use crate::models::settle;
 use crate::request::Request;
 use crate::retry::{Failure, Next};
+use crate::route::Route;
 use crate::usage::Usage;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
@@ -58,15 +59,30 @@ struct GaveUp {
     wait: Option<Duration>,
     /// Whether another model may do better.
     may_fall_back: bool,
+    /// No other model of this service can.
+    is_out: bool,
 }
 
 impl GaveUp {
     fn for_good(kind: ProviderErrorKind, class: ErrorClass) -> Self {
-        Self { kind, class, wait: None, may_fall_back: false }
+        Self { kind, class, wait: None, may_fall_back: false, is_out: false }
     }
 
     fn cancelled() -> Self {
         Self::for_good(ProviderErrorKind::Cancelled, ErrorClass::Cancelled)
+    }
+
+    /// The account is closed; `last`: the error of this very request, where it has one.
+    fn shut(target: &Target<'_>, shut: &Shut, last: Option<ProviderErrorKind>) -> Self {
+        let closed =
+            || ProviderErrorKind::Closed { provider: target.profile.name.clone(), why: shut.why.to_string() };
+        Self {
+            kind: last.unwrap_or_else(closed),
+            class: shut.class,
+            wait: shut.until.map(|until| until.saturating_duration_since(Instant::now().into_std())),
+            may_fall_back: true,
+            is_out: true,
+        }
     }
 
     /// An error that no request has met: nothing was sent.
@@ -116,6 +132,8 @@ pub(crate) fn class_of(kind: &ProviderErrorKind) -> ErrorClass {
         ProviderErrorKind::Stalled { .. } => ErrorClass::Timeout,
         ProviderErrorKind::WaitTooLong { .. } => ErrorClass::RateLimit,
         ProviderErrorKind::Exhausted { last, .. } => class_of(last),
+        // Its class is that of the error that closed the account.
+        ProviderErrorKind::Closed { .. } => ErrorClass::Overloaded,
         ProviderErrorKind::Status { .. }
         | ProviderErrorKind::TooLarge { .. }
         | ProviderErrorKind::Config(_) => ErrorClass::Refused,
@@ -146,7 +164,7 @@ impl Turn<'_> {
             match self.ask_one(&target).await {
                 Ok(assembled) => return Ok(self.answer(&target, assembled)),
                 Err(failed) if failed.may_fall_back => {
-                    if is_unreachable(&failed.kind) {
+                    if failed.is_out || is_unreachable(&failed.kind) {
                         unreachable.push(&target.profile.name);
                     }
                     gave_up = Some((target.model.clone(), failed));
@@ -159,7 +177,7 @@ impl Turn<'_> {
     }
 
     async fn ask_one(&mut self, target: &Target<'_>) -> Result<Assembled, GaveUp> {
-        let started = Instant::now();
+        let mut started = Instant::now();
         let mut flowed = Duration::ZERO;
         let mut stream = true;
         let mut asked_whole = false;
@@ -168,7 +186,7 @@ impl Turn<'_> {
         loop {
             tries += 1;
             let limiter = self.limiter(target).await?;
-            let permit = self.admit(&limiter).await?;
+            let permit = self.admit(target, &limiter).await?;
             let (tried, flow) = self.try_once(target, &limiter, stream).await;
             flowed += flow;
             let is_empty = match &tried {
@@ -182,6 +200,16 @@ impl Turn<'_> {
                     return Ok(assembled);
                 }
                 Err((failed, _)) => {
+                    if let Some(after) = self.held_back(target, &limiter, &permit, &failed).await {
+                        drop(permit);
+                        tries -= 1;
+                        started = Instant::now();
+                        match after {
+                            After::Again { stream: next } => stream = next,
+                            After::GiveUp(gave_up) => return Err(gave_up),
+                        }
+                        continue;
+                    }
                     drop(permit);
                     self.garbled += u32::from(failed.is_garbled);
                     // An answer that was arriving was no waiting.
@@ -199,35 +227,118 @@ impl Turn<'_> {
 
     async fn limiter(&self, target: &Target<'_>) -> Result<Limiter, GaveUp> {
         let max = target.profile.in_flight.unwrap_or(self.engine.config.limits.in_flight);
-        let limiter = self.engine.limiters.of(&target.profile.name, max).await;
+        let policy = self.engine.config.limits.breaker;
+        let limiter = self.engine.limiters.of(&target.profile.name, max, policy).await;
         limiter.map_err(|gone| GaveUp::config(ProviderErrorKind::Config(gone.to_string())))
     }
 
-    /// Waits for a place; says so when everybody waits.
-    async fn admit(&self, limiter: &Limiter) -> Result<Permit, GaveUp> {
+    /// Waits for a place; says so when everybody waits. Where a service is held back and another one may do, it is
+    /// not waited for.
+    async fn admit(&self, target: &Target<'_>, limiter: &Limiter) -> Result<Permit, GaveUp> {
         let mut gate = limiter.gate();
         let mut permit = limiter.want();
         let mut told = None;
         loop {
-            let until = *gate.borrow_and_update();
-            if let Some(until) = until.filter(|until| Some(*until) != told) {
-                told = Some(until);
-                let delay = until.saturating_duration_since(Instant::now());
-                if delay >= WORTH_TELLING {
-                    let error = "the account's rate limit is reached".to_owned();
-                    let (why, attempt) = (WaitReason::RateLimit, self.attempts);
+            let now = gate.borrow_and_update().clone();
+            if let Some(gate) = now.filter(|gate| Some(gate) != told.as_ref()) {
+                if let Some(why) = gate.held_back.as_ref().filter(|_| self.has_another_service(target)) {
+                    let provider = target.profile.name.clone();
+                    let kind = ProviderErrorKind::Closed { provider, why: why.to_string() };
+                    let out = GaveUp::for_good(kind, ErrorClass::Overloaded);
+                    return Err(GaveUp { may_fall_back: true, is_out: true, ..out });
+                }
+                let delay = gate.until.saturating_duration_since(Instant::now());
+                let (why, error) = match &gate.held_back {
+                    Some(why) => (WaitReason::Breaker, why.to_string()),
+                    None => (WaitReason::RateLimit, "the account's rate limit is reached".to_owned()),
+                };
+                if gate.held_back.is_some() || delay >= WORTH_TELLING {
+                    let attempt = self.attempts;
                     self.tell(RequestEvent::Waiting { delay, why, attempt, error }).await;
                 }
+                told = Some(gate);
             }
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(GaveUp::cancelled()),
-                given = &mut permit => return given.map_err(|_| {
-                    GaveUp::config(ProviderErrorKind::Config(LimiterGone.to_string()))
-                }),
+                given = &mut permit => return match given {
+                    Ok(Ok(permit)) => Ok(permit),
+                    Ok(Err(shut)) => Err(GaveUp::shut(target, &shut, None)),
+                    Err(_) => Err(GaveUp::config(ProviderErrorKind::Config(LimiterGone.to_string()))),
+                },
                 Ok(()) = gate.changed() => {}
             }
         }
+    }
+
+    /// Later models of the list.
+    fn later<'t>(&'t self, target: &'t Target<'_>) -> impl Iterator<Item = Route<'t>> {
+        let routes = self.request.models.iter().filter_map(|name| self.engine.config.route(name).ok());
+        let is_this =
+            |route: &Route<'_>| route.profile.name == target.profile.name && route.model == target.model;
+        routes.skip_while(move |route| !is_this(route)).skip(1)
+    }
+
+    fn has_another_model(&self, target: &Target<'_>) -> bool {
+        self.later(target).next().is_some()
+    }
+
+    /// Whether a later model of the list is served by somebody else.
+    fn has_another_service(&self, target: &Target<'_>) -> bool {
+        self.later(target).any(|route| route.profile.name != target.profile.name)
+    }
+
+    /// What a failure means for all requests of the account: `None` where it is this request's own.
+    async fn held_back(
+        &self,
+        target: &Target<'_>,
+        limiter: &Limiter,
+        permit: &Permit,
+        failed: &TryFailed,
+    ) -> Option<After> {
+        if !self.engine.config.limits.breaker.is_on {
+            return None;
+        }
+        let why = failed.kind.to_string();
+        let is_down = match failed.class {
+            ErrorClass::Quota | ErrorClass::Auth => {
+                let until = failed.retry_after.map(|wait| Instant::now() + wait);
+                limiter.shut(failed.class, &why, until);
+                return None;
+            }
+            ErrorClass::Overloaded | ErrorClass::RateLimit => true,
+            ErrorClass::Transient => permit.is_probe() || is_unreachable(&failed.kind),
+            ErrorClass::Timeout => permit.is_probe(),
+            ErrorClass::ContextOverflow | ErrorClass::Refused | ErrorClass::UnknownModel => {
+                permit.answered();
+                return None;
+            }
+            ErrorClass::Cancelled => return None,
+        };
+        if !is_down || self.asks_for_too_long(failed) {
+            return None;
+        }
+        // A service that cannot be reached is overloaded for all who wait: they come back later.
+        let class = if failed.class == ErrorClass::RateLimit { failed.class } else { ErrorClass::Overloaded };
+        match permit.failed(class, &why, failed.retry_after).await {
+            Ok(Stand::Open) if self.has_another_service(target) => {
+                let kind = ProviderErrorKind::Closed { provider: target.profile.name.clone(), why };
+                let out = GaveUp::for_good(kind, class);
+                Some(After::GiveUp(GaveUp { may_fall_back: true, is_out: true, ..out }))
+            }
+            // Another model of the same service may have room.
+            Ok(Stand::Open) if failed.class == ErrorClass::Overloaded && self.has_another_model(target) => {
+                let kind = ProviderErrorKind::Closed { provider: target.profile.name.clone(), why };
+                Some(After::GiveUp(GaveUp { may_fall_back: true, ..GaveUp::for_good(kind, class) }))
+            }
+            Ok(Stand::Open) => Some(After::Again { stream: true }),
+            Ok(Stand::Shut(shut)) => Some(After::GiveUp(GaveUp::shut(target, &shut, None))),
+            Ok(Stand::Closed) | Err(LimiterGone) => None,
+        }
+    }
+
+    fn asks_for_too_long(&self, failed: &TryFailed) -> bool {
+        failed.retry_after.is_some_and(|wait| wait > self.engine.config.limits.retry.window)
     }
 
     /// One try; an error says whether a block had begun.
@@ -309,13 +420,22 @@ impl Turn<'_> {
         };
         match next {
             Next::Retry(delay) => self.wait(kind, &failure, delay, limiter).await,
-            Next::NotRetryable => After::GiveUp(GaveUp {
-                may_fall_back: class == ErrorClass::UnknownModel,
-                ..GaveUp::for_good(kind, class)
-            }),
-            Next::Exhausted => {
-                After::GiveUp(GaveUp { kind: exhausted(kind), class, wait: retry_after, may_fall_back: true })
+            Next::NotRetryable => {
+                // An account that is closed for all: another service may do.
+                let is_out = self.engine.config.limits.breaker.is_on
+                    && matches!(class, ErrorClass::Quota | ErrorClass::Auth);
+                After::GiveUp(GaveUp {
+                    wait: retry_after,
+                    may_fall_back: is_out || class == ErrorClass::UnknownModel,
+                    is_out,
+                    ..GaveUp::for_good(kind, class)
+                })
             }
+            Next::Exhausted => After::GiveUp(GaveUp {
+                wait: retry_after,
+                may_fall_back: true,
+                ..GaveUp::for_good(exhausted(kind), class)
+            }),
             Next::WaitTooLong(wait) => {
                 let provider = provider_of(&kind);
                 let kind = ProviderErrorKind::WaitTooLong { provider, wait, last: Box::new(kind) };
@@ -402,7 +522,8 @@ fn provider_of(kind: &ProviderErrorKind) -> String {
         | ProviderErrorKind::Broken { provider, .. }
         | ProviderErrorKind::TooLarge { provider, .. }
         | ProviderErrorKind::Stalled { provider, .. }
-        | ProviderErrorKind::WaitTooLong { provider, .. } => provider.clone(),
+        | ProviderErrorKind::WaitTooLong { provider, .. }
+        | ProviderErrorKind::Closed { provider, .. } => provider.clone(),
         ProviderErrorKind::Exhausted { last, .. } => provider_of(last),
         ProviderErrorKind::UnknownProvider { name, .. } => name.clone(),
         ProviderErrorKind::Cancelled | ProviderErrorKind::Config(_) => String::new(),

@@ -2,11 +2,14 @@
 //!
 //! Owns messages and timers. Must not decide anything; see `core.rs`.
 
+use super::breaker::{BreakerPolicy, Shut, Stand};
 use super::core::Core;
+use crate::error::ErrorClass;
 use claw_kernel::supervise::{ChildDown, RestartBudget, SpawnFailed, spawn_below, spawn_root};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -19,19 +22,54 @@ const RESTARTS: (usize, Duration) = (3, Duration::from_secs(60));
 #[derive(Debug)]
 pub struct Permit {
     limiter: ActorRef<LimiterMsg>,
+    is_probe: bool,
+    /// The account knows how the probe went.
+    is_told: AtomicBool,
 }
 
 impl Permit {
     /// Fact: the answer came whole.
     pub fn succeeded(&self) {
         let _ = self.limiter.send_message(LimiterMsg::Succeeded);
+        self.answered();
+    }
+
+    /// Fact: the service answered, be it with a refusal.
+    pub fn answered(&self) {
+        if self.is_probe && !self.is_told.swap(true, Ordering::Relaxed) {
+            let _ = self.limiter.send_message(LimiterMsg::Answered);
+        }
+    }
+
+    /// Whether the account waits for this request.
+    pub fn is_probe(&self) -> bool {
+        self.is_probe
+    }
+
+    /// Fact: the service is down or refuses all. How the account stands now.
+    ///
+    /// # Errors
+    /// [`LimiterGone`].
+    pub async fn failed(
+        &self,
+        class: ErrorClass,
+        why: &str,
+        wait: Option<Duration>,
+    ) -> Result<Stand, LimiterGone> {
+        let (reply, stand) = oneshot::channel();
+        let is_probe = self.is_probe && !self.is_told.swap(true, Ordering::Relaxed);
+        let trouble = Trouble { is_probe, class, why: why.into(), wait };
+        let _ = self.limiter.send_message(LimiterMsg::Failed { trouble, reply });
+        stand.await.map_err(|_| LimiterGone)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         // A limiter that is gone has no places to take back.
-        let _ = self.limiter.send_message(LimiterMsg::Done);
+        let _ = self.limiter.send_message(LimiterMsg::Done {
+            is_probe: self.is_probe && !self.is_told.load(Ordering::Relaxed),
+        });
     }
 }
 
@@ -39,7 +77,28 @@ impl Drop for Permit {
 #[derive(Clone, Debug)]
 pub struct Limiter {
     actor: ActorRef<LimiterMsg>,
-    gate: watch::Receiver<Option<Instant>>,
+    gate: watch::Receiver<Option<Gate>>,
+}
+
+/// Everybody waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Until then at least.
+    pub until: Instant,
+    /// The service is down: one probes, the others wait.
+    pub held_back: Option<Arc<str>>,
+}
+
+/// A place among the requests in flight, or why there is none any more.
+pub type Place = Result<Permit, Shut>;
+
+/// A request that failed.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    is_probe: bool,
+    class: ErrorClass,
+    why: Arc<str>,
+    wait: Option<Duration>,
 }
 
 /// A limiter ended while somebody waited for it.
@@ -49,7 +108,7 @@ pub struct LimiterGone;
 
 impl Limiter {
     /// Asks for a place; first come, first served. Dropping the receiver gives the place up.
-    pub fn want(&self) -> oneshot::Receiver<Permit> {
+    pub fn want(&self) -> oneshot::Receiver<Place> {
         let (reply, permit) = oneshot::channel();
         // If the limiter is gone the reply is dropped with the message: the receiver hears of it.
         let _ = self.actor.send_message(LimiterMsg::Want { reply });
@@ -57,8 +116,13 @@ impl Limiter {
     }
 
     /// Until when everybody waits, and news of it.
-    pub fn gate(&self) -> watch::Receiver<Option<Instant>> {
+    pub fn gate(&self) -> watch::Receiver<Option<Gate>> {
         self.gate.clone()
+    }
+
+    /// Order: nothing more is sent; whoever waits is told.
+    pub fn shut(&self, class: ErrorClass, why: &str, until: Option<Instant>) {
+        let _ = self.actor.send_message(LimiterMsg::Shut { class, why: why.into(), until });
     }
 
     /// Order: nobody starts before `until`.
@@ -81,9 +145,15 @@ impl Limiter {
 #[derive(Debug)]
 pub(super) enum LimiterMsg {
     /// Question: a place, when there is one.
-    Want { reply: oneshot::Sender<Permit> },
+    Want { reply: oneshot::Sender<Place> },
     /// Fact: a request is over.
-    Done,
+    Done { is_probe: bool },
+    /// Fact: the service answered the probe.
+    Answered,
+    /// Question: how does the account stand after this?
+    Failed { trouble: Trouble, reply: oneshot::Sender<Stand> },
+    /// Order: nothing more is sent.
+    Shut { class: ErrorClass, why: Arc<str>, until: Option<Instant> },
     /// Fact: an answer came whole.
     Succeeded,
     /// Order: everybody waits.
@@ -100,22 +170,22 @@ type Timer = JoinHandle<Result<(), ractor::MessagingErr<LimiterMsg>>>;
 struct LimiterActor;
 
 struct LimiterState {
-    core: Core<oneshot::Sender<Permit>>,
-    gate: watch::Sender<Option<Instant>>,
+    core: Core<oneshot::Sender<Place>>,
+    gate: watch::Sender<Option<Gate>>,
     timer: Option<(Instant, Timer)>,
 }
 
 impl Actor for LimiterActor {
     type Msg = LimiterMsg;
     type State = LimiterState;
-    type Arguments = (usize, watch::Sender<Option<Instant>>);
+    type Arguments = (usize, BreakerPolicy, watch::Sender<Option<Gate>>);
 
     async fn pre_start(
         &self,
         _me: ActorRef<LimiterMsg>,
-        (max, gate): Self::Arguments,
+        (max, policy, gate): Self::Arguments,
     ) -> Result<LimiterState, ActorProcessingErr> {
-        Ok(LimiterState { core: Core::new(max, Instant::now().into_std()), gate, timer: None })
+        Ok(LimiterState { core: Core::new(max, policy, Instant::now().into_std()), gate, timer: None })
     }
 
     async fn handle(
@@ -126,7 +196,22 @@ impl Actor for LimiterActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             LimiterMsg::Want { reply } => state.core.want(reply),
-            LimiterMsg::Done => state.core.done(),
+            LimiterMsg::Done { is_probe } => {
+                state.core.done();
+                if is_probe {
+                    // One that told how it went is no probe any more.
+                    state.core.breaker.probe_lost(Instant::now().into_std());
+                }
+            }
+            LimiterMsg::Answered => state.core.breaker.answered(true),
+            LimiterMsg::Failed { trouble, reply } => {
+                let Trouble { is_probe, class, why, wait } = trouble;
+                let now = Instant::now().into_std();
+                let _ = reply.send(state.core.breaker.failed(now, is_probe, (class, why), wait));
+            }
+            LimiterMsg::Shut { class, why, until } => {
+                state.core.breaker.shut(class, why, until.map(Instant::into_std));
+            }
             LimiterMsg::Succeeded => state.core.succeeded(),
             LimiterMsg::Pause { until } => state.core.pause(until.into_std()),
             LimiterMsg::SpendRetry { reply } => {
@@ -142,16 +227,39 @@ impl Actor for LimiterActor {
 impl LimiterState {
     fn pump(&mut self, me: &ActorRef<LimiterMsg>) {
         let now = Instant::now();
-        while let Some(reply) = self.core.grant(now.into_std(), fastrand::f64()) {
+        while let Some((reply, is_probe)) = self.core.grant(now.into_std(), fastrand::f64()) {
             if reply.is_closed() {
                 self.core.revoked();
+                if is_probe {
+                    self.core.breaker.probe_lost(now.into_std());
+                }
             } else {
                 // Should the receiver vanish just now, the permit comes back and its drop says `Done`.
-                let _ = reply.send(Permit { limiter: me.clone() });
+                let _ =
+                    reply.send(Ok(Permit { limiter: me.clone(), is_probe, is_told: AtomicBool::new(false) }));
             }
         }
-        let gate = self.core.gate().map(Instant::from_std).filter(|gate| *gate > now);
-        self.gate.send_if_modified(|known| std::mem::replace(known, gate) != gate);
+        while let Some((reply, shut)) = self.core.refuse() {
+            let _ = reply.send(Err(shut));
+        }
+        let held_back = self.core.breaker.why().cloned();
+        let next = self.core.breaker.next_probe().map(Instant::from_std);
+        let until = self.core.gate().map(Instant::from_std).max(next).filter(|gate| *gate > now);
+        let gate = match (until, &held_back) {
+            (None, None) => None,
+            (until, _) => Some(Gate { until: until.unwrap_or(now), held_back }),
+        };
+        self.gate.send_if_modified(|known| {
+            // While a probe is out there is no moment to wait for: the reason alone is news.
+            let is_news = match (&*known, &gate) {
+                (Some(known), Some(new)) if until.is_none() => known.held_back != new.held_back,
+                (known, new) => known != new,
+            };
+            if is_news {
+                *known = gate;
+            }
+            is_news
+        });
         self.set_timer(me, now);
     }
 
@@ -182,10 +290,11 @@ impl Limiters {
     ///
     /// # Errors
     /// [`LimiterGone`] when it failed too often to be started again.
-    pub async fn of(&self, account: &str, max: usize) -> Result<Limiter, LimiterGone> {
+    pub async fn of(&self, account: &str, max: usize, policy: BreakerPolicy) -> Result<Limiter, LimiterGone> {
         let root = self.root.get_or_try_init(start_root).await.map_err(|_| LimiterGone)?;
         let (reply, limiter) = oneshot::channel();
-        let _ = root.send_message(SupervisorMsg::LimiterOf { account: account.to_owned(), max, reply });
+        let _ =
+            root.send_message(SupervisorMsg::LimiterOf { account: account.to_owned(), max, policy, reply });
         limiter.await.map_err(|_| LimiterGone)
     }
 
@@ -205,7 +314,7 @@ async fn start_root() -> Result<ActorRef<SupervisorMsg>, SpawnFailed> {
 #[derive(Debug)]
 enum SupervisorMsg {
     /// Question: the limiter of an account.
-    LimiterOf { account: String, max: usize, reply: oneshot::Sender<Limiter> },
+    LimiterOf { account: String, max: usize, policy: BreakerPolicy, reply: oneshot::Sender<Limiter> },
 }
 
 struct SupervisorActor;
@@ -236,11 +345,11 @@ impl Actor for SupervisorActor {
         message: SupervisorMsg,
         state: &mut SupervisorState,
     ) -> Result<(), ActorProcessingErr> {
-        let SupervisorMsg::LimiterOf { account, max, reply } = message;
+        let SupervisorMsg::LimiterOf { account, max, policy, reply } = message;
         if let Some(limiter) = state.limiters.get(&account) {
             let _ = reply.send(limiter.clone());
         } else if !state.is_spent {
-            let limiter = start(max, me.get_cell()).await?;
+            let limiter = start(max, policy, me.get_cell()).await?;
             let _ = reply.send(limiter.clone());
             state.limiters.insert(account, limiter);
         }
@@ -263,9 +372,9 @@ impl Actor for SupervisorActor {
     }
 }
 
-async fn start(max: usize, parent: ActorCell) -> Result<Limiter, SpawnFailed> {
+async fn start(max: usize, policy: BreakerPolicy, parent: ActorCell) -> Result<Limiter, SpawnFailed> {
     let (sender, gate) = watch::channel(None);
-    let actor = spawn_below("limiter", LimiterActor, (max, sender), parent).await?;
+    let actor = spawn_below("limiter", LimiterActor, (max, policy, sender), parent).await?;
     Ok(Limiter { actor, gate })
 }
 
@@ -276,23 +385,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn places_are_given_in_order_and_come_back() {
         let limiters = Limiters::default();
-        let limiter = limiters.of("a", 1).await.unwrap();
-        let first = limiter.want().await.unwrap();
+        let limiter = limiters.of("a", 1, BreakerPolicy::default()).await.unwrap();
+        let first = limiter.want().await.unwrap().unwrap();
         let mut second = limiter.want();
         let given_up = limiter.want();
         let fourth = limiter.want();
         drop(given_up);
         assert!(second.try_recv().is_err());
         drop(first);
-        drop(second.await.unwrap());
-        fourth.await.unwrap();
+        drop(second.await.unwrap().unwrap());
+        fourth.await.unwrap().unwrap();
         limiters.stop();
     }
 
     #[tokio::test(start_paused = true)]
     async fn everybody_waits_for_the_shared_pause() {
         let limiters = Limiters::default();
-        let limiter = limiters.of("a", 256).await.unwrap();
+        let limiter = limiters.of("a", 256, BreakerPolicy::default()).await.unwrap();
         let start = Instant::now();
         limiter.pause(start + Duration::from_secs(3));
         let waiting: Vec<_> = (0..10).map(|_| limiter.want()).collect();
@@ -300,7 +409,7 @@ mod tests {
         gate.wait_for(Option::is_some).await.unwrap();
         let mut starts = Vec::new();
         for permit in waiting {
-            std::mem::forget(permit.await.unwrap());
+            std::mem::forget(permit.await.unwrap().unwrap());
             starts.push(start.elapsed());
         }
         assert!(starts[0] >= Duration::from_secs(3) && starts[9] < Duration::from_secs(6), "{starts:?}");
@@ -311,8 +420,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn accounts_do_not_share_places() {
         let limiters = Limiters::default();
-        let _a = limiters.of("a", 1).await.unwrap().want().await.unwrap();
-        let _b = limiters.of("b", 1).await.unwrap().want().await.unwrap();
-        assert!(limiters.of("a", 1).await.unwrap().want().try_recv().is_err());
+        let _a = limiters.of("a", 1, BreakerPolicy::default()).await.unwrap().want().await.unwrap().unwrap();
+        let _b = limiters.of("b", 1, BreakerPolicy::default()).await.unwrap().want().await.unwrap().unwrap();
+        assert!(limiters.of("a", 1, BreakerPolicy::default()).await.unwrap().want().try_recv().is_err());
     }
 }

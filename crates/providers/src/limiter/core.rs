@@ -2,6 +2,7 @@
 //!
 //! Owns permits, the shared pause and the pace after it. Pure: moments are given, chance is given.
 
+use super::breaker::{Breaker, BreakerPolicy, MaySend, Shut};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,12 @@ pub(super) struct Core<W> {
     gap: Option<Duration>,
     retries: f64,
     retries_at: Instant,
+    pub(super) breaker: Breaker,
 }
 
 impl<W> Core<W> {
     /// `max` requests in flight, at least one.
-    pub(super) fn new(max: usize, now: Instant) -> Self {
+    pub(super) fn new(max: usize, policy: BreakerPolicy, now: Instant) -> Self {
         Self {
             max: max.max(1),
             in_flight: 0,
@@ -41,6 +43,7 @@ impl<W> Core<W> {
             gap: None,
             retries: RETRY_BURST,
             retries_at: now,
+            breaker: Breaker::new(policy),
         }
     }
 
@@ -60,12 +63,20 @@ impl<W> Core<W> {
         self.gap = Some(FIRST_GAP);
     }
 
-    /// Who may send now, if anybody. `chance` lies in 0..1. Call until `None`.
-    pub(super) fn grant(&mut self, now: Instant, chance: f64) -> Option<W> {
+    /// Who may send now, if anybody, and whether as the probe. `chance` lies in 0..1. Call until `None`.
+    pub(super) fn grant(&mut self, now: Instant, chance: f64) -> Option<(W, bool)> {
         if self.in_flight >= self.max || self.gate.is_some_and(|gate| gate > now) {
             return None;
         }
+        let is_probe = match self.breaker.may_send(now) {
+            MaySend::Yes => false,
+            MaySend::Probe => true,
+            MaySend::No => return None,
+        };
         let who = self.queue.pop_front()?;
+        if is_probe {
+            self.breaker.probing();
+        }
         self.in_flight += 1;
         self.gate = self.gap.map(|gap| now + gap.mul_f64(0.5 + chance));
         self.gap =
@@ -73,7 +84,13 @@ impl<W> Core<W> {
         if self.gap.is_none() && self.queue.is_empty() {
             self.gate = None;
         }
-        Some(who)
+        Some((who, is_probe))
+    }
+
+    /// Whoever waits for an account that is closed. Call until `None`.
+    pub(super) fn refuse(&mut self) -> Option<(W, Shut)> {
+        let shut = self.breaker.is_shut()?.clone();
+        Some((self.queue.pop_front()?, shut))
     }
 
     /// A grant did not reach whoever waited.
@@ -83,7 +100,14 @@ impl<W> Core<W> {
 
     /// When to ask again, if time alone lets somebody go.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.gate.filter(|_| !self.queue.is_empty() && self.in_flight < self.max)
+        if self.queue.is_empty() || self.in_flight >= self.max || self.breaker.is_shut().is_some() {
+            return None;
+        }
+        match (self.breaker.why(), self.breaker.next_probe()) {
+            (None, _) => self.gate,
+            (Some(_), None) => None,
+            (Some(_), Some(next)) => self.gate.max(Some(next)),
+        }
     }
 
     /// Until when everybody waits.
@@ -114,11 +138,11 @@ mod tests {
 
     fn core(max: usize) -> (Core<u32>, Instant) {
         let now = Instant::now();
-        (Core::new(max, now), now)
+        (Core::new(max, BreakerPolicy::default(), now), now)
     }
 
     fn all(core: &mut Core<u32>, now: Instant) -> Vec<u32> {
-        std::iter::from_fn(|| core.grant(now, 0.5)).collect()
+        std::iter::from_fn(|| core.grant(now, 0.5)).map(|(who, _)| who).collect()
     }
 
     #[test]

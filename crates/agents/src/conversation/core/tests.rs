@@ -101,7 +101,7 @@ fn run(commands: &[Command]) -> Vec<PlannedCall> {
 fn class(commands: &[Command]) -> Option<FailureClass> {
     match end(commands) {
         Some(AgentEnd::Failed { class, .. }) => Some(*class),
-        Some(AgentEnd::Completed { .. } | AgentEnd::Cancelled) | None => None,
+        Some(AgentEnd::Completed { .. } | AgentEnd::OutOfBudget { .. } | AgentEnd::Cancelled) | None => None,
     }
 }
 

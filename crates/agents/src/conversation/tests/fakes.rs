@@ -200,7 +200,7 @@ impl Model for FakeModel {
             max_output: None,
             text_tool_calls: false,
             answer_schema: *self.holds_to_schema.lock().unwrap(),
-            price_known: true,
+            price: Some(claw_providers::models::Price::FREE),
         }
     }
     fn default_model(&self) -> String {
@@ -345,6 +345,7 @@ pub(super) struct Desk {
     pub(super) tools: Option<Vec<String>>,
     pub(super) permission: Permission,
     pub(super) fault: Option<String>,
+    pub(super) purse: Option<Arc<dyn crate::purse::Purse>>,
     services: Arc<AgentServices>,
     ran: Arc<Mutex<Vec<String>>>,
     news: Arc<News>,
@@ -379,6 +380,7 @@ impl Desk {
             tools: None,
             permission: Permission::WORKSPACE_WRITE,
             fault: None,
+            purse: None,
             services: Arc::new(services),
             ran: Arc::default(),
             news: Arc::new(News(watch::Sender::new(Vec::new()))),
@@ -411,6 +413,7 @@ impl Desk {
             spill: self.folder.path().join("state/spill"),
             idle_timeout: Duration::from_secs(60),
             effects: self.effects.clone(),
+            purse: self.purse.clone(),
         }
     }
 

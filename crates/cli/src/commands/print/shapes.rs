@@ -119,6 +119,7 @@ pub(super) fn result(session: SessionId, outcome: &AgentOutcome, took: Duration)
         AgentEnd::Failed { message, partial, .. } => {
             ("error_during_execution", partial.clone().unwrap_or_default(), Some(message.clone()))
         }
+        AgentEnd::OutOfBudget { reason } => ("error_during_execution", String::new(), Some(reason.clone())),
         AgentEnd::Cancelled => ("error_during_execution", String::new(), Some("cancelled".to_owned())),
     };
     json!({

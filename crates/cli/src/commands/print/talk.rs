@@ -146,6 +146,7 @@ impl Talk {
             spill,
             idle_timeout: IDLE,
             effects: Arc::new(NoJournal),
+            purse: None,
         })
     }
 
@@ -254,6 +255,10 @@ fn print_text(outcome: &AgentOutcome) -> Result<(), ExpectedError> {
             say(&format!("error: {}\n", claw_kernel::visible::visible(message)));
             Ok(())
         }
+        AgentEnd::OutOfBudget { reason } => {
+            say(&format!("error: {}\n", claw_kernel::visible::visible(reason)));
+            Ok(())
+        }
         AgentEnd::Cancelled => {
             say("cancelled\n");
             Ok(())
@@ -265,7 +270,9 @@ fn exit_code(end: &AgentEnd, ending: Option<Ending>) -> u8 {
     match (ending, end) {
         (Some(ending), _) => ending.exit_code(),
         (None, AgentEnd::Completed { .. }) => exit::OK,
-        (None, AgentEnd::Failed { class: FailureClass::Limit, .. }) => exit::LIMIT,
+        (None, AgentEnd::Failed { class: FailureClass::Limit, .. } | AgentEnd::OutOfBudget { .. }) => {
+            exit::LIMIT
+        }
         (None, AgentEnd::Failed { class: FailureClass::Quota | FailureClass::Auth, .. }) => exit::PAUSED,
         (None, AgentEnd::Failed { class: FailureClass::Panic, .. }) => exit::FAULT,
         (None, AgentEnd::Failed { .. } | AgentEnd::Cancelled) => exit::FAILED,
@@ -278,6 +285,7 @@ fn show(event: &AgentEvent, looks_on: bool) {
         AgentEvent::Waiting { delay, why, error } => {
             format!("note: {why}; next try in {:.1} s: {}", delay.as_secs_f64(), visible_line(error))
         }
+        AgentEvent::Held { why } => format!("note: waits for the service: {}", visible_line(why)),
         AgentEvent::FellBack { to, error } => {
             format!("note: goes on with {}: {}", visible_line(to), visible_line(error))
         }

@@ -91,6 +91,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
     for (name, most) in &plan.limits.providers {
         setup.config.limit(name, *most);
     }
+    setup.config.hold_back();
     let mut signals = Signals::listen()?;
     let (asker, questions) = asker(asks);
     let logs = setup.logs()?;
@@ -159,6 +160,7 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission, asks: bool) 
         again,
         stubs: None,
         accept_damage: flags.accept_damage,
+        max_usd: flags.max_usd,
         permission,
         model: flags.model.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
