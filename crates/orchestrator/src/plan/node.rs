@@ -52,15 +52,8 @@ impl<'a> Build<'a> {
                 _ => TIMEOUT,
             }),
             idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
-            on_error: match keys.text("on_error") {
-                Some("continue") => OnError::Continue,
-                Some(_) | None => OnError::Fail,
-            },
-            on_crash: match keys.text("on_crash") {
-                Some("retry") => OnCrash::Retry,
-                Some("skip") => OnCrash::Skip,
-                Some(_) | None => OnCrash::Ask,
-            },
+            on_error: on_error(keys),
+            on_crash: on_crash(keys),
             optional: keys.flag("optional").unwrap_or(false),
             is_final: keys.flag("final").unwrap_or(false),
             budget: keys.section("budget").map(budget),
@@ -113,6 +106,21 @@ fn join(keys: &Section) -> Join {
         Some("all_done") => Join::AllDone,
         Some("none_failed") => Join::NoneFailed,
         Some(_) | None => Join::AllSucceeded,
+    }
+}
+
+fn on_error(keys: &Section) -> OnError {
+    match keys.text("on_error") {
+        Some("continue") => OnError::Continue,
+        Some(_) | None => OnError::Fail,
+    }
+}
+
+fn on_crash(keys: &Section) -> OnCrash {
+    match keys.text("on_crash") {
+        Some("retry") => OnCrash::Retry,
+        Some("skip") => OnCrash::Skip,
+        Some(_) | None => OnCrash::Ask,
     }
 }
 
