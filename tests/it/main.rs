@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod bodies;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod cli;
