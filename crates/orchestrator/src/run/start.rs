@@ -130,17 +130,15 @@ pub async fn start(
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
     let opened = open(&services, &plan, &options).await?;
-    let Ready { run, lock, listener, journal, history, base_commit, mut notes } = opened;
-    let begun = begin_take(&plan, &options, &run, &journal, &history).await?;
-    let Begun { take, given, selection, notes: said } = begun;
-    notes.extend(said);
+    let Ready { run, lock, listener, journal, history, base_commit, notes } = opened;
     let folders =
         Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
-    notes.extend(folders.sweep().await);
+    let begun = begin_take(&plan, &options, &run, &journal, &history).await?;
+    let Begun { take, given, selection, notes: said } = begun;
+    let notes: Vec<String> = notes.into_iter().chain(said).chain(folders.sweep().await).collect();
     let spent = history.usage();
     let ledger = Ledger::new(&plan, &history, options.max_usd);
-    let board = Arc::new(Board::new(plan.name.clone(), plan.top.nodes().len(), clock::now(), spent));
-    let bus = Arc::new(EventBus::new(run.id(), board));
+    let bus = Arc::new(EventBus::new(run.id(), board(&plan, spent)));
     let tracker = TaskTracker::new();
     let token = CancelToken::new();
     let past = past(take, history, &run, &plan, selection);
@@ -172,10 +170,9 @@ pub async fn start(
     };
     let actor = RunRef::start(args).await?;
     listen(&ledger, actor.clone(), Arc::clone(&bus));
-    let (id, folder, started) = (run.id(), run.root().to_owned(), clock::now());
     Ok(RunHandle {
-        id,
-        folder,
+        id: run.id(),
+        folder: run.root().to_owned(),
         take,
         notes,
         bus,
@@ -185,11 +182,15 @@ pub async fn start(
         token,
         plan,
         run,
-        started,
+        started: clock::now(),
         spent,
         listener,
         lock,
     })
+}
+
+fn board(plan: &Plan, spent: Usage) -> Arc<Board> {
+    Arc::new(Board::new(plan.name.clone(), plan.top.nodes().len(), clock::now(), spent))
 }
 
 fn past(take: u32, history: History, run: &RunDir, plan: &Arc<Plan>, selection: Selection) -> Box<dyn Past> {
