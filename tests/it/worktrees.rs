@@ -41,7 +41,7 @@ fn two_writers_at_once_touch_nothing_and_a_merge_lands_what_does_not_conflict() 
 [node.w]
 kind = "command"
 isolation = "worktree"
-run = "pwd; echo {} > $CLAW_STEP.txt; echo $CLAW_STEP > a.txt; git add -A; git commit -qm mine; echo late > late-$CLAW_STEP.txt"
+run = "pwd; echo {} > $CLAW_STEP.txt; echo $CLAW_STEP > a.txt; git add -A; git -c user.name=x -c user.email=x@example.org commit -qm mine; echo late > late-$CLAW_STEP.txt"
 [node.w.each]
 items = ["x", "y"]
 key = "{{ item }}"
@@ -104,7 +104,7 @@ tried git branch evil
 tried git config core.pager evil
 tried git update-ref refs/heads/main HEAD~0 --create-reflog
 echo fine > fine.txt
-git add -A && git commit -qm fine && echo committed
+git add -A && git -c user.name=x -c user.email=x@example.org commit -qm fine && echo committed
 '''
 "#
     );
