@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of workflows, runs on disk or terminals.
 
+pub mod children;
 mod conversation;
 pub mod definition;
 pub mod effects;
@@ -20,4 +21,4 @@ mod text_calls;
 pub mod transcript;
 
 pub use conversation::{NotSteered, Orders, RunningAgent, offered};
-pub use start::start;
+pub use start::{start, tools_of};

@@ -1,5 +1,6 @@
 //! What starts an agent: everything decided, nothing left to look up.
 
+use crate::children::Spawner;
 use crate::definition::AgentDefinition;
 use crate::effects::EffectLog;
 use crate::permission::Permission;
@@ -55,4 +56,6 @@ pub struct AgentRequest {
     pub effects: Arc<dyn EffectLog>,
     /// What its requests are paid from; `None`: nobody counts.
     pub purse: Option<Arc<dyn Purse>>,
+    /// Starts its children; `None`: it has none, and is not offered the tool.
+    pub spawner: Option<Arc<dyn Spawner>>,
 }

@@ -1,5 +1,6 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
+use crate::children::TOOL;
 use crate::conversation::{
     ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, RequestShape,
     Room, Rules, Running, RunningAgent, Shell, Spent, failed, offered, run, without_work,
@@ -20,6 +21,7 @@ use claw_tools::builtin::BadSchema;
 use claw_tools::files::paths;
 use claw_tools::folder::WorkingFolder;
 use claw_tools::read_state::ReadState;
+use claw_tools::registry::Registry;
 use claw_tools::sandbox::SandboxPolicy;
 use claw_tools::tool::ToolContext;
 use serde_json::Value;
@@ -82,7 +84,7 @@ async fn prepare(
     let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
-    let names = tools_of(&services, &request);
+    let names = tools_of(&services.registry, &request);
     let schema = match &answer {
         AnswerRule::Call(schema) => Some(schema),
         AnswerRule::Text | AnswerRule::Document(_) => None,
@@ -105,6 +107,7 @@ async fn prepare(
         permission: request.permission,
         context,
         effects: request.effects,
+        spawner: request.spawner,
         events,
         services,
     });
@@ -158,7 +161,7 @@ fn answer_rule(
 ) -> Result<AnswerRule, BadSchema> {
     let Some(schema) = &request.output_schema else { return Ok(AnswerRule::Text) };
     let compiled = services.shared.schema(schema)?;
-    let needs_tools = !tools_of(services, request).is_empty();
+    let needs_tools = !tools_of(&services.registry, request).is_empty();
     if !needs_tools && services.model.traits_of(model).answer_schema {
         return Ok(AnswerRule::Document(compiled));
     }
@@ -205,11 +208,16 @@ fn places(services: &AgentServices, request: &AgentRequest, policy: &SandboxPoli
     }
 }
 
-fn tools_of(services: &AgentServices, request: &AgentRequest) -> Vec<&'static str> {
-    let mut names =
-        offered(&services.registry, &request.definition, request.tools.as_deref(), &request.deny_tools);
-    // The conversation itself offers it, where there is a schema.
-    names.retain(|name| *name != ANSWER_TOOL);
+/// Canonical names of the tools that a conversation is offered. Whoever gives it a door for children has decided on that
+/// tool; only the request's own `deny_tools` takes it away again.
+pub fn tools_of(registry: &Registry, request: &AgentRequest) -> Vec<&'static str> {
+    let mut names = offered(registry, &request.definition, request.tools.as_deref(), &request.deny_tools);
+    // The conversation itself offers the answer's, where there is a schema.
+    names.retain(|name| *name != ANSWER_TOOL && *name != TOOL);
+    let is_denied = request.deny_tools.iter().any(|name| registry.canonical(name) == Some(TOOL));
+    if request.spawner.is_some() && !is_denied && registry.get(TOOL).is_some() {
+        names.push(TOOL);
+    }
     names
 }
 

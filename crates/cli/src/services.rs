@@ -3,6 +3,7 @@
 //! The only room that reads the environment. Nothing is written before a run or a conversation starts.
 
 use crate::error::ExpectedError;
+use claw_agents::children::AgentTool;
 use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::{Asker, Permission, Reach};
 use claw_agents::roles::Catalog;
@@ -136,12 +137,17 @@ impl Setup {
         Ok(())
     }
 
+    /// All tools: those of the machine, and the one that starts agents.
+    fn registry(&self) -> Registry {
+        Registry::builtin().with(Arc::new(AgentTool::new(&self.catalog)))
+    }
+
     /// Canonical names of tools as typed.
     ///
     /// # Errors
     /// A name that is no tool, or a rule.
     pub fn tools(&self, typed: &[String]) -> Result<Vec<String>, ExpectedError> {
-        let registry = Registry::builtin();
+        let registry = self.registry();
         let known = || registry.names().map(str::to_owned).collect::<Vec<_>>();
         typed
             .iter()
@@ -185,7 +191,7 @@ impl Setup {
             Providers::start_with(self.config.clone(), redactor.clone()).map_err(|error| error.kind)?;
         Ok(AgentServices {
             model: Arc::new(providers),
-            registry: Arc::new(Registry::builtin()),
+            registry: Arc::new(self.registry()),
             redactor: Arc::new(redactor),
             logs,
             asker,
@@ -220,11 +226,11 @@ impl Surroundings for Setup {
     }
 
     fn tool_names(&self) -> Vec<String> {
-        Registry::builtin().names().map(str::to_owned).collect()
+        self.registry().names().map(str::to_owned).collect()
     }
 
     fn canonical_tool(&self, name: &str) -> Option<String> {
-        Registry::builtin().canonical(name).map(str::to_owned)
+        self.registry().canonical(name).map(str::to_owned)
     }
 
     fn read_text(&self, path: &Path) -> std::io::Result<String> {

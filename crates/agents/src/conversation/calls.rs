@@ -3,6 +3,7 @@
 //! Owns the order of these. Must not know turns or models.
 
 use super::core::{CallResult, PlannedCall};
+use crate::children::{self, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
 use crate::outcome::Denial;
@@ -37,6 +38,7 @@ pub(crate) struct CallDesk {
     pub(crate) places: Places,
     pub(crate) context: ToolContext,
     pub(crate) effects: Arc<dyn EffectLog>,
+    pub(crate) spawner: Option<Arc<dyn Spawner>>,
     pub(crate) events: Arc<dyn EventSink>,
 }
 
@@ -137,6 +139,11 @@ impl CallDesk {
         if cancel.is_cancelled() {
             return CallReport::cancelled();
         }
+        if tool.name() == children::TOOL
+            && let Some(spawner) = &self.spawner
+        {
+            return CallReport::of(self.child(&**spawner, no, &input, cancel).await);
+        }
         let is_journaled = !effect.is_read_only();
         if is_journaled && let Err(failed) = self.effects.intent(no, tool.name()).await {
             let result = CallResult::error("not run: the journal could not be written");
@@ -148,6 +155,29 @@ impl CallDesk {
             report.log_failed = self.effects.done(no, Digest::of(&report.result.text)).await.err();
         }
         report
+    }
+
+    /// Another agent's work: whoever schedules it tells how it ended.
+    async fn child(
+        &self,
+        spawner: &dyn Spawner,
+        call: CallNo,
+        input: &Value,
+        cancel: &CancelToken,
+    ) -> CallResult {
+        let task = match children::task(input) {
+            Ok(task) => task,
+            Err(error) => return CallResult::error(self.redacted(&error.to_string())),
+        };
+        tokio::select! {
+            biased;
+            said = spawner.spawn(SpawnRequest { call, task }) => CallResult {
+                text: bounded(self.redacted(&said.text)),
+                is_error: said.is_error,
+                ..CallResult::default()
+            },
+            () = cancel.cancelled() => CallReport::cancelled().result,
+        }
     }
 
     async fn gate(&self, no: CallNo, tool: &str, effect: &Effect, cancel: &CancelToken) -> Result<(), Stop> {

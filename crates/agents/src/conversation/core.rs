@@ -7,7 +7,8 @@ use super::history::History;
 use super::reading::{Reader, Reading};
 use super::schema::{self, AnswerSchema};
 use super::steering::Steering;
-use super::toolbox::Toolbox;
+use super::toolbox::{Meaning, Toolbox};
+use crate::children;
 use crate::effects::CallNo;
 use crate::outcome::{AgentEnd, FailureClass};
 use crate::transcript::OpenCall;
@@ -496,6 +497,10 @@ impl Conversation {
             State::Stopping { batch: Some(batch), end, .. }
                 if batch.slots.iter().all(|slot| slot.result.is_some()) =>
             {
+                // Calls that wait for children stay open: whoever goes on from here is told how these ended.
+                if self.steering.is_empty() && self.waits_for_children_alone() {
+                    return self.end(end, out);
+                }
                 (batch, Some(end))
             }
             other @ (State::New
@@ -518,6 +523,13 @@ impl Conversation {
             Some(end) => self.end(end, out),
             None => self.ask(out),
         }
+    }
+
+    /// All calls of the last message start children.
+    fn waits_for_children_alone(&self) -> bool {
+        let names = self.history.last().map(|last| call_names(&last.content)).unwrap_or_default();
+        let is_child = |name: &String| self.rules.toolbox.meaning(name) == Meaning::Offered(children::TOOL);
+        !names.is_empty() && names.iter().all(is_child)
     }
 
     fn stopped(&mut self, end: AgentEnd, say: String, out: &mut Vec<Command>) {

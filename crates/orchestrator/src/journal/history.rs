@@ -108,6 +108,8 @@ pub struct StepHistory {
     pub asked: Option<Question>,
     /// What was answered last, and to what; gone when an attempt or the step ended behind it.
     pub answer: Option<(Question, Answer)>,
+    /// Children of its agents, each with the call that started it, in order.
+    pub spawned: Vec<(String, StepAddr)>,
     /// What persons said to its agents, in order.
     pub said: Vec<String>,
     /// Item keys, where it is a fan-out.
@@ -476,9 +478,9 @@ impl StepHistory {
                 }
             }
             Entry::Steered { text, .. } => self.said.push(text.clone()),
+            Entry::Spawned { child, call } => self.spawned.push((call.clone(), child.clone())),
             Entry::Take(_)
             | Entry::Ended(_)
-            | Entry::Spawned { .. }
             | Entry::Paused { .. }
             | Entry::RunEnded { .. }
             | Entry::Damaged { .. } => {}

@@ -87,6 +87,14 @@ impl<'a> Build<'a> {
         found
     }
 
+    /// All agents that can be named here: the file's own before those of the surroundings.
+    pub(super) fn startable(&self) -> Vec<Arc<AgentDefinition>> {
+        let own = &self.own_agents[self.file];
+        let hidden = |name: &String| own.contains_key(&name.to_lowercase());
+        let around = self.surroundings.agent_names().into_iter().filter(|name| !hidden(name));
+        own.values().cloned().chain(around.filter_map(|name| self.surroundings.agent(&name))).collect()
+    }
+
     fn value_spot<'s>(&self, spot: &Spot<'s>, value: &Val, key: &'s str) -> Spot<'s> {
         Spot {
             span: value.span.clone(),

@@ -343,6 +343,8 @@ pub struct AgentWork {
     pub attach: Vec<Template>,
     /// Whether it may start children.
     pub spawn: bool,
+    /// The agents that its children may be; empty where it starts none.
+    pub startable: Vec<Arc<AgentDefinition>>,
 }
 
 /// Keys of a command.

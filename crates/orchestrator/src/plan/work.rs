@@ -82,6 +82,7 @@ impl<'a> Build<'a> {
         let deny_tools = self.tools(&spot, keys, "deny_tools");
         let permission = self.permission(&spot, keys);
         let (definition, prompt) = (definition?, prompt?);
+        let spawn = keys.flag("spawn").unwrap_or(false);
         let turns = keys.int("max_turns").and_then(|turns| u32::try_from(turns).ok());
         Some(AgentWork {
             prompt,
@@ -97,7 +98,8 @@ impl<'a> Build<'a> {
             permission,
             max_turns: turns.or(definition.max_turns).unwrap_or(DEFAULT_TURNS),
             attach,
-            spawn: keys.flag("spawn").unwrap_or(false),
+            spawn,
+            startable: if spawn { self.startable() } else { Vec::new() },
             definition,
         })
     }

@@ -1,5 +1,6 @@
 //! One attempt of an agent: started, listened to, bounded in time, its end reported, its picture on disk.
 
+use super::children::{Children, Kin};
 use super::hands::Hands;
 use super::picture::Picture;
 use super::place::Place;
@@ -8,7 +9,10 @@ use crate::addr::StepAddr;
 use crate::journal::record::Entry;
 use crate::plan::model::{AgentWork, Node, OutputSpec};
 use crate::report::event::{RunEventKind, StepState, ToolPhase, WaitingFor};
-use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedAgent, Settlement};
+use crate::scheduler::{
+    Event, Failure, Launch, Outcome, OutcomeEnd, Prepared, PreparedAgent, RunMsg, RunRef, Settlement, StepIx,
+};
+use claw_agents::children::{self, Spawner};
 use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
 use claw_agents::event::{AgentEvent, EventSink};
 use claw_agents::outcome::{AgentEnd, AgentOutcome, FailureClass};
@@ -22,13 +26,22 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 /// Bytes of one attached file.
 const MOST_ATTACHED: usize = 256 * 1024;
+
+/// What an attempt is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    pub hands: &'a Arc<Hands>,
+    pub launch: &'a Launch,
+    /// Hears of its children.
+    pub run: &'a RunRef,
+}
 
 /// Where an attempt reports its outcome, once.
 pub(super) type Report = oneshot::Sender<(Outcome, oneshot::Sender<Settlement>)>;
@@ -40,23 +53,18 @@ pub(super) fn died() -> Outcome {
 }
 
 /// Runs it to its end and reports.
-pub(super) async fn run(
-    hands: &Arc<Hands>,
-    launch: &Launch,
-    prepared: &PreparedAgent,
-    token: CancelToken,
-    report: Report,
-) {
+pub(super) async fn run(attempt: Attempt<'_>, prepared: &PreparedAgent, token: CancelToken, report: Report) {
+    let Attempt { hands, launch, .. } = attempt;
     let node = &hands.plan.nodes[launch.node.at()];
     let Some(work) = node.agent() else { return };
     let mut picture = Picture::new(hands, launch, node);
     let place = Place::of(hands, launch, &mut picture).await;
     let outcome = match &place {
-        Ok(place) => match begin(hands, launch, prepared, work, &place.root).await {
+        Ok(place) => match begin(attempt, prepared, work, &place.root).await {
             Ok(request) => {
-                picture.agent(&request, work);
+                picture.agent(&request);
                 picture.started(Some(&request.prompt));
-                converse(hands, launch, node, request, token).await
+                converse(attempt, node, request, token).await
             }
             Err(error) => Err(Failure::new(FailureClass::Tool, error.to_string())),
         },
@@ -87,12 +95,12 @@ pub(super) async fn run(
 
 /// The folder, the transcript that it goes on from, the request.
 async fn begin(
-    hands: &Arc<Hands>,
-    launch: &Launch,
+    attempt: Attempt<'_>,
     prepared: &PreparedAgent,
     work: &AgentWork,
     root: &Path,
 ) -> io::Result<AgentRequest> {
+    let Attempt { hands, launch, .. } = attempt;
     let node = &hands.plan.nodes[launch.node.at()];
     let folder = hands.run.node(&launch.addr, launch.attempt);
     let transcript = hands.run.transcript(&launch.addr, launch.attempt);
@@ -104,9 +112,13 @@ async fn begin(
         .into_iter()
         .flatten()
         .fold(options.permission, claw_agents::permission::Permission::intersect);
-    // The flag is for agents to which neither the file nor their definition gives a model.
-    let said = [&work.models, &work.definition.models].into_iter().find(|models| !models.is_empty());
-    let models = said.cloned().unwrap_or_else(|| options.model.iter().cloned().collect());
+    let kin = Kin::of(hands, work, prepared.child.as_ref(), permission);
+    let mut readable = prepared.readable.clone();
+    let spawner = kin.has_children.then(|| {
+        // Outputs of its children are longer than what it is told of them.
+        readable.push(hands.run.node_of_children(&launch.addr));
+        Arc::new(Children::new(attempt, work)) as Arc<dyn Spawner>
+    });
     let mut prompt = prepared.prompt.clone();
     for path in &prepared.attach {
         attach(&mut prompt, root, path)?;
@@ -116,21 +128,21 @@ async fn begin(
         id: prepared.id.clone(),
         fault: prepared.fault.clone(),
         label: launch.label.clone(),
-        definition: Arc::clone(&work.definition),
+        definition: Arc::clone(kin.definition),
         prompt,
         system_append: prepared.system_append.clone(),
-        models,
+        models: kin.models,
         effort: work.effort,
-        tools: work.tools.clone(),
+        tools: kin.tools,
         deny_tools: work.deny_tools.clone(),
-        permission,
-        max_turns: Some(work.max_turns),
-        output_schema: match &node.output {
+        permission: kin.permission,
+        max_turns: Some(kin.max_turns),
+        output_schema: match output_of(node, prepared) {
             OutputSpec::Schema(schema) => Some(Arc::clone(schema)),
             OutputSpec::Text | OutputSpec::Json => None,
         },
         workspace: root.to_owned(),
-        readable: prepared.readable.clone(),
+        readable,
         transcript,
         spill: folder.join("spill"),
         idle_timeout: node.idle_timeout,
@@ -140,6 +152,7 @@ async fn begin(
             attempt: launch.attempt,
         }),
         purse: hands.ledger.purse(launch.node),
+        spawner,
     })
 }
 
@@ -197,18 +210,21 @@ struct AgentEnded {
 }
 
 async fn converse(
-    hands: &Arc<Hands>,
-    launch: &Launch,
+    attempt: Attempt<'_>,
     node: &Node,
     request: AgentRequest,
     token: CancelToken,
 ) -> Result<AgentEnded, Failure> {
+    let Attempt { hands, launch, run } = attempt;
     let (waits, waiting) = watch::channel(false);
     let sink = Arc::new(Sink {
         hands: Arc::clone(hands),
         addr: launch.addr.clone(),
         attempt: launch.attempt,
         waits,
+        calls: Mutex::default(),
+        step: launch.step,
+        run: run.clone(),
     });
     let request = stubbed(hands, launch, request)?;
     let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
@@ -286,7 +302,7 @@ fn end_of(outcome: &AgentOutcome, node: &Node, launch: &Launch, hands: &Hands) -
             effect: None,
         }),
         AgentEnd::Completed { text, output } => {
-            let value = match (&node.output, output) {
+            let value = match (output_of_launch(node, launch), output) {
                 (OutputSpec::Schema(_), Some(value)) => value.clone(),
                 (OutputSpec::Json, _) => match serde_json::from_str(unfenced(text)) {
                     Ok(value) => value,
@@ -303,6 +319,18 @@ fn end_of(outcome: &AgentOutcome, node: &Node, launch: &Launch, hands: &Hands) -
             let kept = hands.keep(&launch.addr, launch.attempt, &value);
             OutcomeEnd::Succeeded { value, kept, file, effect: None }
         }
+    }
+}
+
+/// What an agent gives: a child gives text, whatever its parent's node gives.
+fn output_of<'a>(node: &'a Node, agent: &PreparedAgent) -> &'a OutputSpec {
+    if agent.child.is_some() { &OutputSpec::Text } else { &node.output }
+}
+
+fn output_of_launch<'a>(node: &'a Node, launch: &Launch) -> &'a OutputSpec {
+    match &launch.work {
+        Prepared::Agent(agent) => output_of(node, agent),
+        Prepared::Command(_) | Prepared::Value(_) | Prepared::GitMerge(_) => &node.output,
     }
 }
 
@@ -352,11 +380,38 @@ struct Sink {
     attempt: u32,
     /// Whether the step waits: its clock stands still.
     waits: watch::Sender<bool>,
+    /// Calls that run.
+    calls: Mutex<Calls>,
+    step: StepIx,
+    run: RunRef,
+}
+
+/// Calls of one agent that run.
+#[derive(Debug, Default)]
+struct Calls {
+    children: usize,
+    others: usize,
 }
 
 impl Sink {
     fn set_waiting(&self, waits: bool) {
         self.waits.send_if_modified(|now| std::mem::replace(now, waits) != waits);
+    }
+
+    /// A call began or ended. While children alone run, the agent only waits.
+    fn count(&self, tool: &str, begins: bool) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_child = tool == children::TOOL;
+        let count = if is_child { &mut calls.children } else { &mut calls.others };
+        *count = if begins { *count + 1 } else { count.saturating_sub(1) };
+        let turned = !is_child && calls.others == usize::from(begins);
+        let (others, waits) = (calls.others, calls.others == 0 && calls.children > 0);
+        drop(calls);
+        if turned {
+            let event = Event::Busy { step: self.step, attempt: self.attempt, is_busy: others > 0 };
+            self.run.tell(RunMsg::Fact(event));
+        }
+        self.set_waiting(waits);
     }
 
     fn tell(&self, kind: RunEventKind) {
@@ -372,9 +427,9 @@ impl Sink {
             | AgentEvent::Alive
             | AgentEvent::Text(_)
             | AgentEvent::Thinking(_)
-            | AgentEvent::Answered { .. }
-            | AgentEvent::ToolStarted { .. }
-            | AgentEvent::ToolEnded { .. } => self.set_waiting(false),
+            | AgentEvent::Answered { .. } => self.set_waiting(false),
+            AgentEvent::ToolStarted { tool, .. } => self.count(tool, true),
+            AgentEvent::ToolEnded { tool, .. } => self.count(tool, false),
             AgentEvent::Withdrawn
             | AgentEvent::FellBack { .. }
             | AgentEvent::TurnKept { .. }

@@ -1,5 +1,6 @@
 //! The hands of a run: start steps as supervised tasks, read items, write outputs. Decide nothing.
 
+use super::agent_step::Attempt;
 use super::items;
 use super::locks::LockRoom;
 use super::mailbox::Mailboxes;
@@ -65,12 +66,14 @@ impl Hands {
             let _guard = guard;
             let working = hands.ledger.enter(launch.node);
             let work = Arc::clone(&hands);
+            let told = run.clone();
             let (report, outcome) = oneshot::channel::<(Outcome, oneshot::Sender<Settlement>)>();
             // The inner task may panic; this one tells of it.
             let inner = tasks::spawn("attempt", async move {
                 match &launch.work {
                     Prepared::Agent(agent) => {
-                        super::agent_step::run(&work, &launch, agent, token, report).await
+                        let attempt = Attempt { hands: &work, launch: &launch, run: &told };
+                        super::agent_step::run(attempt, agent, token, report).await
                     }
                     Prepared::Command(command) => {
                         super::command_step::run(&work, &launch, command, token, report).await;

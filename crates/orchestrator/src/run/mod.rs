@@ -5,6 +5,7 @@
 mod agent_step;
 mod artifacts;
 mod base;
+mod children;
 mod command_step;
 mod error;
 mod git_step;

@@ -156,6 +156,10 @@ impl Past for RunPast {
         self.history.step(addr).map(|step| step.said.clone()).unwrap_or_default()
     }
 
+    fn spawned(&self, addr: &StepAddr) -> Vec<(String, StepAddr)> {
+        self.history.step(addr).map(|step| step.spawned.clone()).unwrap_or_default()
+    }
+
     fn kept(&mut self, addr: &StepAddr) -> Option<PastSuccess> {
         let success = self.load(addr)?;
         self.used.insert(addr.clone());

@@ -8,7 +8,7 @@ use crate::manifest::build::{AttemptEnd, Standing, StepFacts};
 use crate::manifest::output::{self, AgentResult};
 use crate::manifest::schema::{ManifestArtifact, ManifestStatus};
 use crate::manifest::store::{self, ManifestError};
-use crate::plan::model::{AgentWork, Node, OutputSpec};
+use crate::plan::model::{Node, OutputSpec};
 use crate::scheduler::{Launch, OutcomeEnd, Prepared, Settlement};
 use crate::worktree::OpenFolder;
 use claw_agents::outcome::AgentOutcome;
@@ -46,10 +46,16 @@ impl Picture {
             Prepared::Agent(agent) => Some(agent.id.clone()),
             Prepared::Command(_) | Prepared::Value(_) | Prepared::GitMerge(_) => None,
         };
-        let json_output = match (&node.output, &node.work) {
-            (OutputSpec::Json | OutputSpec::Schema(_), _) => true,
-            (OutputSpec::Text, _) => false,
+        let child = match &launch.work {
+            Prepared::Agent(agent) => agent.child.as_ref(),
+            Prepared::Command(_) | Prepared::Value(_) | Prepared::GitMerge(_) => None,
         };
+        let parent_agent = child.and_then(|child| child.parent.clone());
+        let json_output = child.is_none()
+            && match (&node.output, &node.work) {
+                (OutputSpec::Json | OutputSpec::Schema(_), _) => true,
+                (OutputSpec::Text, _) => false,
+            };
         let facts = StepFacts {
             step: launch.addr.clone(),
             attempt: launch.attempt,
@@ -65,7 +71,7 @@ impl Picture {
             base_commit: None,
             worktree: None,
             branch: None,
-            parent_agent: None,
+            parent_agent,
             pid: std::process::id(),
             boot_id: hands.boot_id.clone(),
         };
@@ -84,14 +90,12 @@ impl Picture {
     }
 
     /// It is an agent, and this is how it resolved.
-    pub fn agent(&mut self, request: &AgentRequest, work: &AgentWork) {
-        let registry = &self.hands.agents.registry;
-        let offered =
-            claw_agents::offered(registry, &work.definition, request.tools.as_deref(), &request.deny_tools);
+    pub fn agent(&mut self, request: &AgentRequest) {
+        let offered = claw_agents::tools_of(&self.hands.agents.registry, request);
         let facts = &mut self.facts;
         let first = self.hands.agents.redactor.apply(request.prompt.lines().next().unwrap_or_default());
         facts.description = first.chars().take(DESCRIPTION).collect();
-        facts.subagent_type = Some(work.definition.name.clone());
+        facts.subagent_type = Some(request.definition.name.clone());
         facts.model =
             request.models.first().cloned().or_else(|| Some(self.hands.agents.model.default_model()));
         facts.permission_mode = Some(request.permission.to_string());
@@ -163,7 +167,7 @@ impl Picture {
             started_at: Some(self.started_at),
             at: clock::now(),
             usage: self.usage,
-            subtree: None,
+            subtree: self.usage.map(|own| own.plus(&settlement.children)),
             turns: self.turns,
             tool_calls: self.tool_calls.clone(),
             model: self.model.clone(),

@@ -67,6 +67,11 @@ impl RunDir {
         self.root.join("nodes").join(step.folder(attempt))
     }
 
+    /// The folder above the attempts of all children of a step.
+    pub fn node_of_children(&self, step: &StepAddr) -> PathBuf {
+        self.root.join("nodes").join(step.to_string())
+    }
+
     /// The manifest of one attempt.
     pub fn manifest(&self, step: &StepAddr, attempt: u32) -> PathBuf {
         self.node(step, attempt).join("manifest.json")

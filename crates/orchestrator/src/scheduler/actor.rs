@@ -4,7 +4,7 @@
 //! once. Its own death ends the run: whoever waits for the report is told.
 
 use super::core::Schedule;
-use super::event::{Command, Event, Outcome, RunEnd, StepIx};
+use super::event::{ChildEnd, ChildOrder, Command, Event, Outcome, RunEnd, StepIx};
 use super::status::NodeStanding;
 use crate::journal::error::JournalError;
 use crate::journal::record::{EndState, Entry};
@@ -13,6 +13,7 @@ use crate::report::bus::EventBus;
 use crate::report::event::RunEventKind;
 use crate::run::NotTaken;
 use crate::run::hands::Hands;
+use claw_agents::effects::CallNo;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::supervise::{self, SpawnFailed};
@@ -29,6 +30,8 @@ pub(crate) struct Settlement {
     pub state: EndState,
     pub error: Option<String>,
     pub class: Option<FailureClass>,
+    /// Spent on its children and theirs.
+    pub children: Usage,
 }
 
 /// What the actor hears.
@@ -39,6 +42,8 @@ pub(crate) enum RunMsg {
     Finished { step: StepIx, attempt: u32, outcome: Outcome, settle: oneshot::Sender<Settlement> },
     /// Order of a person: a fact for the core, and who waits until it is on record or refused.
     Order { event: Event, reply: oneshot::Sender<Result<(), NotTaken>> },
+    /// Fact: the model of an agent wants a child; `reply` is told how that ended.
+    Spawn { parent: StepIx, attempt: u32, call: CallNo, order: ChildOrder, reply: oneshot::Sender<ChildEnd> },
     /// Fact: the records up to this batch are durable.
     Durable(u64),
     /// Fact: the journal cannot be written any longer.
@@ -86,6 +91,8 @@ struct RunState {
     done: Option<oneshot::Sender<Result<RunFinish, JournalError>>>,
     running: HashMap<StepIx, CancelToken>,
     settling: HashMap<(StepIx, u32), oneshot::Sender<Settlement>>,
+    /// Calls of agents that wait for their children.
+    waiting: HashMap<(StepIx, CallNo), oneshot::Sender<ChildEnd>>,
     /// Orders that wait until the records before them are durable, in their sequence.
     pending: VecDeque<(u64, Vec<Command>)>,
     /// The last batch of records.
@@ -114,6 +121,7 @@ impl Actor for RunActor {
             done,
             running: HashMap::new(),
             settling: HashMap::new(),
+            waiting: HashMap::new(),
             pending: VecDeque::new(),
             batch: 0,
             acknowledge: Vec::new(),
@@ -133,11 +141,17 @@ impl Actor for RunActor {
             }
             RunMsg::Finished { step, attempt, outcome, settle } => {
                 state.running.remove(&step);
+                state.waiting.retain(|(parent, _), _| *parent != step);
                 state.settling.insert((step, attempt), settle);
                 let orders = state.args.schedule.on(Event::Finished { step, attempt, outcome });
                 state.carry_out(&me, orders).await;
             }
             RunMsg::Order { event, reply } => state.order(&me, event, reply).await,
+            RunMsg::Spawn { parent, attempt, call, order, reply } => {
+                state.waiting.insert((parent, call), reply);
+                let orders = state.args.schedule.on(Event::Spawn { parent, attempt, call, order });
+                state.carry_out(&me, orders).await;
+            }
             RunMsg::Durable(batch) => state.act_up_to(&me, batch).await,
             RunMsg::JournalFailed(error) => state.give_up(&me, error),
         }
@@ -267,16 +281,22 @@ impl RunState {
                 Command::Steer { step, text } => self.args.hands.steer(step, text),
                 // A fact of claw's own that the core does not take changes nothing.
                 Command::Refuse { .. } => {}
+                Command::Deliver { parent, call, end } => {
+                    if let Some(reply) = self.waiting.remove(&(parent, call)) {
+                        // A call that was cancelled meanwhile has its result already.
+                        let _ = reply.send(*end);
+                    }
+                }
                 // One that is not running has reported its end meanwhile.
                 Command::Stop(step) => {
                     if let Some(token) = self.running.get(&step) {
                         token.cancel();
                     }
                 }
-                Command::Settled { step, attempt, state, error, class } => {
+                Command::Settled { step, attempt, state, error, class, children } => {
                     if let Some(settle) = self.settling.remove(&(step, attempt)) {
                         // The step's task may have died; its manifest is then rebuilt at the next open.
-                        let _ = settle.send(Settlement { state, error, class });
+                        let _ = settle.send(Settlement { state, error, class, children });
                     }
                 }
                 Command::WriteOutput { path, value } => self.args.hands.write_output(&path, &value),
@@ -318,6 +338,7 @@ impl RunState {
             let _ = done.send(finish);
         }
         self.settling.clear();
+        self.waiting.clear();
         me.stop(None);
     }
 }

@@ -80,6 +80,8 @@ pub struct Schedule {
     pub(super) branches: HashMap<Place, Vec<StepIx>>,
     /// Steps that wait for an answer.
     pub(super) asking: Vec<StepIx>,
+    /// Agents whose slots others have while they wait for their children.
+    pub(super) lent: usize,
     /// A limit stopped the rest, and final nodes no longer wait for it.
     pub(super) finals_freed: bool,
 }
@@ -119,6 +121,7 @@ impl Schedule {
             doubts: Vec::new(),
             branches: HashMap::new(),
             asking: Vec::new(),
+            lent: 0,
             finals_freed: false,
             plan,
             context,
@@ -137,6 +140,8 @@ impl Schedule {
             Event::GateExpired { step } => self.gate_expired(step),
             Event::GroupExpired { step } => self.group_expired(step),
             Event::LocksHeld { step, result } => self.locks_held(step, result),
+            Event::Spawn { parent, attempt, call, order } => self.spawn(parent, attempt, call, order),
+            Event::Busy { step, attempt, is_busy } => self.busy(step, attempt, is_busy),
             Event::Steered { step, text } => self.steered(step, text),
             Event::BudgetSpent { reason } => self.stop_for(reason),
             Event::Pause { reason, until } => self.pause(reason, until),
@@ -160,7 +165,7 @@ impl Schedule {
         loop {
             self.drain();
             let open = self.frame(FrameIx::ROOT).open;
-            if !self.gate.is_quiet() {
+            if !self.gate.is_quiet() || self.lent > 0 {
                 return;
             }
             if self.free_final_nodes() {
@@ -218,6 +223,8 @@ impl Schedule {
         let current = &self.steps[step.at()];
         if current.phase == StepPhase::Backoff && current.attempt + 1 == attempt && self.may_go_on(step) {
             self.queue(step);
+        } else {
+            self.leave_child(step);
         }
     }
 
@@ -243,21 +250,27 @@ impl Schedule {
 
     /// Hands a step to the gate.
     pub(super) fn queue(&mut self, ix: StepIx) {
-        let (node, level) = (self.steps[ix.at()].node, self.frame(self.steps[ix.at()].frame).level);
         let plan = Arc::clone(&self.plan);
-        let planned = &plan.nodes[node.at()];
-        let rank = Rank {
-            priority: planned.priority,
-            critical_path: planned.critical_path,
-            order: Reverse((node.0, ix.0)),
-            step: ix,
-            level,
-        };
+        let planned = &plan.nodes[self.steps[ix.at()].node.at()];
+        let rank = self.rank(ix, self.depth_of(ix));
         let position = self.gate.queue(lane_of(planned), rank);
         let step = &mut self.steps[ix.at()];
         step.phase = StepPhase::Queued;
         let addr = step.addr.clone();
         self.tell(addr, None, StepState::Ready { position });
+    }
+
+    pub(super) fn rank(&self, ix: StepIx, kin: u32) -> Rank {
+        let step = &self.steps[ix.at()];
+        let planned = &self.plan.nodes[step.node.at()];
+        Rank {
+            kin,
+            priority: planned.priority,
+            critical_path: planned.critical_path,
+            order: Reverse((step.node.0, ix.0)),
+            step: ix,
+            level: self.frame(step.frame).level,
+        }
     }
 
     pub(super) fn tell(&mut self, addr: StepAddr, attempt: Option<u32>, state: StepState) {

@@ -6,6 +6,8 @@ use crate::journal::record::{Answer, EndState, Entry, OutputRef, Question, RunSt
 use crate::plan::model::{Apply, Base, NodeIx, OnConflict};
 use crate::report::event::RunEventKind;
 use crate::report::status::EndSignal;
+use claw_agents::definition::AgentDefinition;
+use claw_agents::effects::CallNo;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::clock::Timestamp;
 use claw_kernel::digest::Digest;
@@ -79,6 +81,26 @@ pub enum Event {
         /// Which step.
         step: StepIx,
     },
+    /// The model of an agent wants a child.
+    Spawn {
+        /// Which step.
+        parent: StepIx,
+        /// Which attempt of it.
+        attempt: u32,
+        /// The call that waits for its end.
+        call: CallNo,
+        /// What it is for.
+        order: ChildOrder,
+    },
+    /// Whether calls of an agent run that are no children.
+    Busy {
+        /// Which step.
+        step: StepIx,
+        /// Which attempt of it.
+        attempt: u32,
+        /// Whether any do.
+        is_busy: bool,
+    },
     /// A person said something to an agent; it is on record and handed over where an attempt runs.
     Steered {
         /// Which step.
@@ -103,6 +125,37 @@ pub enum Event {
         /// The signal that said so.
         signal: Option<EndSignal>,
     },
+}
+
+/// A child as its parent's model wants it, with its agent found.
+#[derive(Clone, Debug)]
+pub struct ChildOrder {
+    /// What it is.
+    pub definition: Arc<AgentDefinition>,
+    /// Its task.
+    pub prompt: String,
+    /// Shown to people.
+    pub label: String,
+    /// Instead of its definition's.
+    pub model: Option<String>,
+}
+
+/// What a call that waits for a child is told.
+#[derive(Clone, Debug)]
+pub enum ChildEnd {
+    /// It is done.
+    Done {
+        /// Which.
+        step: StepAddr,
+        /// What it said.
+        value: Arc<Value>,
+        /// The file that holds the whole of it.
+        file: Option<PathBuf>,
+        /// Spent on it and on its own children.
+        usage: Usage,
+    },
+    /// It never started, or did not succeed.
+    Failed(String),
 }
 
 /// Items could not be read.
@@ -248,6 +301,15 @@ pub enum Command {
         /// For people: what does not hold.
         reason: String,
     },
+    /// Tell a waiting call of an agent how its child ended.
+    Deliver {
+        /// Whose call.
+        parent: StepIx,
+        /// Which.
+        call: CallNo,
+        /// What.
+        end: Box<ChildEnd>,
+    },
     /// Cancel the running attempt.
     Stop(StepIx),
     /// The end of an attempt is on record: its manifest may say so.
@@ -262,6 +324,8 @@ pub enum Command {
         error: Option<String>,
         /// The class of a failure.
         class: Option<FailureClass>,
+        /// Spent on its children and theirs.
+        children: Usage,
     },
     /// Write a value that is too long for the journal to a file below the run's folder.
     WriteOutput {
@@ -410,6 +474,19 @@ pub struct PreparedAgent {
     pub goes_on_from: Option<u32>,
     /// Why what that attempt gave was refused.
     pub fault: Option<String>,
+    /// Where another agent started it.
+    pub child: Option<PreparedChild>,
+}
+
+/// What an agent that another one started has of its own.
+#[derive(Clone, Debug)]
+pub struct PreparedChild {
+    /// Its definition behind those of the agents above it, without the node's own.
+    pub line: Vec<Arc<AgentDefinition>>,
+    /// Instead of its definition's.
+    pub model: Option<String>,
+    /// Its parent.
+    pub parent: Option<AgentId>,
 }
 
 /// A command's texts.

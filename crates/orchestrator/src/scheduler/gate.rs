@@ -24,6 +24,8 @@ pub(super) struct LevelIx(u32);
 /// A step's rank in its queue: the largest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
+    /// Children before all others, and first of all agents that have what they waited for.
+    pub kin: u32,
     pub priority: i64,
     pub critical_path: u32,
     pub order: Reverse<(u32, u32)>,
@@ -156,6 +158,11 @@ impl Gate {
         true
     }
 
+    /// Whether one more agent may be started.
+    pub fn has_agents_left(&self, level: LevelIx) -> bool {
+        self.chain(level).all(|level| self.levels[level.0 as usize].agents_left > 0)
+    }
+
     /// Gives the slots back.
     pub fn release(&mut self, lane: Lane, level: LevelIx) {
         let levels: Vec<LevelIx> = self.chain(level).collect();
@@ -195,7 +202,7 @@ mod tests {
     }
 
     fn rank(priority: i64, critical_path: u32, order: u32) -> Rank {
-        Rank { priority, critical_path, order: Reverse((order, 0)), step: StepIx(order), level: ROOT }
+        Rank { kin: 0, priority, critical_path, order: Reverse((order, 0)), step: StepIx(order), level: ROOT }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod actor;
 mod ask;
+mod children;
 mod core;
 mod event;
 mod frame;
@@ -25,9 +26,9 @@ mod trees;
 pub(crate) use actor::{ActorArguments, RunFinish, RunMsg, RunRef, Settlement};
 pub use core::{Schedule, ScheduleContext};
 pub use event::{
-    Command, Event, Failure, Folder, ItemsFailed, ItemsToRead, Launch, NotLocked, Outcome, OutcomeEnd,
-    Prepared, PreparedAgent, PreparedArtifact, PreparedCommand, PreparedGitMerge, PreparedLine, RunEnd,
-    StepIx,
+    ChildEnd, ChildOrder, Command, Event, Failure, Folder, ItemsFailed, ItemsToRead, Launch, NotLocked,
+    Outcome, OutcomeEnd, Prepared, PreparedAgent, PreparedArtifact, PreparedChild, PreparedCommand,
+    PreparedGitMerge, PreparedLine, RunEnd, StepIx,
 };
 pub use frame::{FrameIx, Place};
 pub use state::{Earlier, NoPast, Past, PastSuccess, Wanted};

@@ -47,13 +47,19 @@ impl Schedule {
     /// A slot is taken: the step starts, or fails at once and gives the slot back.
     pub(super) fn admit(&mut self, ix: StepIx, lane: Lane) {
         let level = self.frame(self.steps[ix.at()].frame).level;
+        if self.takes_its_slot_again(ix) {
+            return;
+        }
         if self.steps[ix.at()].phase != StepPhase::Queued {
             // It was called off while it waited.
             return self.gate.release(lane, level);
         }
         if lane == Lane::Agents && !self.gate.count_agent(level) {
             self.gate.release(lane, level);
-            return self.limit_reached(ix);
+            return match self.steps[ix.at()].child {
+                Some(_) => self.too_many_agents(ix),
+                None => self.limit_reached(ix),
+            };
         }
         match self.launch(ix) {
             Ok(launch) => self.start(ix, launch),
@@ -66,6 +72,9 @@ impl Schedule {
 
     fn launch(&self, ix: StepIx) -> Result<Launch, NotReady> {
         let step = &self.steps[ix.at()];
+        if let Some(child) = &step.child {
+            return Ok(self.child_launch(ix, child));
+        }
         let node = &self.plan.nodes[step.node.at()];
         let scope = self.step_scope(ix);
         let key = match step.key {
@@ -114,7 +123,7 @@ impl Schedule {
     }
 
     /// Where a step works: a folder of its own, that of the nearest group around it that has one, or the workspace.
-    fn folder(&self, ix: StepIx, attempt: u32) -> Option<Folder> {
+    pub(super) fn folder(&self, ix: StepIx, attempt: u32) -> Option<Folder> {
         let step = &self.steps[ix.at()];
         let around = step.iteration_of.or(self.frame(step.frame).owner);
         if let (Isolation::Worktree(base), None) =
@@ -216,6 +225,7 @@ impl Schedule {
             attach: plain(&agent.attach, scope)?,
             goes_on_from: *goes_on_from,
             fault: fault.clone(),
+            child: None,
         })
     }
 

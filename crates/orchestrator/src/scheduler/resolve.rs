@@ -264,6 +264,8 @@ impl Schedule {
             answer: None,
             made: None,
             locked: false,
+            child: None,
+            family: None,
             said: Vec::new(),
         });
         step_ix(self.steps.len() - 1)

@@ -1,6 +1,6 @@
 //! What follows when an attempt, a step, a node or the run ends.
 
-use super::core::{Going, Schedule, lane_of};
+use super::core::{Going, Schedule};
 use super::event::{Command, Failure, Outcome, OutcomeEnd, RunEnd, StepIx};
 use super::frame::Place;
 use super::state::{Active, NodeFinal, NodePhase, PastSuccess, StepPhase};
@@ -28,12 +28,18 @@ impl Schedule {
         if step.phase != StepPhase::Running || step.attempt != attempt {
             return;
         }
+        self.give_slot_back(ix);
+        self.end_attempt(ix, outcome);
+    }
+
+    /// The same once its children have ended too.
+    pub(super) fn end_attempt(&mut self, ix: StepIx, outcome: Outcome) {
+        let Some(outcome) = self.when_children_are_over(ix, outcome) else { return };
         let plan = Arc::clone(&self.plan);
+        let step = &mut self.steps[ix.at()];
         let node = &plan.nodes[step.node.at()];
         step.usage = step.usage.plus(&outcome.usage.unwrap_or(Usage::NOTHING));
         step.denials.extend(outcome.denials.iter().cloned());
-        let level = self.frames[step.frame.at()].level;
-        self.gate.release(lane_of(node), level);
         match &outcome.end {
             OutcomeEnd::Succeeded { value, kept, file, effect } => {
                 self.record_effect(ix, *effect);
@@ -55,6 +61,7 @@ impl Schedule {
                 self.pause_softly(reason.clone(), None);
             }
         }
+        self.let_parent_end(ix);
     }
 
     fn record_effect(&mut self, ix: StepIx, effect: Option<Digest>) {
@@ -199,6 +206,7 @@ impl Schedule {
             state: ended.state,
             error: ended.error.clone(),
             class: ended.class,
+            children: self.spent_on_children(ix),
         };
         self.record(Some(addr), Some(attempt), Entry::Ended(ended));
         self.orders.push(settled);
@@ -283,6 +291,9 @@ impl Schedule {
         let attempt = (step.attempt > 0).then_some(step.attempt);
         self.tell(addr, attempt, StepState::Ended { state, error });
         self.let_locks_go(ix);
+        if self.steps[ix.at()].child.is_some() {
+            return self.child_closed(ix);
+        }
         let place = self.place_of(ix);
         if self.window_ended(place, ix, state) || self.iteration_ended(ix, state) {
             return;
@@ -350,7 +361,7 @@ impl Schedule {
     }
 
     /// A step that never started will not.
-    fn drop_step(&mut self, ix: StepIx) {
+    pub(super) fn drop_step(&mut self, ix: StepIx) {
         self.asking.retain(|asking| *asking != ix);
         self.doubts.retain(|doubt| *doubt != ix);
         let place = self.place_of(ix);

@@ -1,5 +1,6 @@
 //! What the core remembers of nodes, steps and earlier takes.
 
+use super::children::{Child, Family};
 use super::event::StepIx;
 use super::frame::FrameIx;
 use super::owner::Owner;
@@ -35,6 +36,10 @@ pub trait Past: Send {
     fn answer(&self, addr: &StepAddr) -> Option<(Question, Answer)>;
     /// What persons said to the agents of this step, in order.
     fn said(&self, addr: &StepAddr) -> Vec<String>;
+    /// Children that agents of this step started, with the call of each, in order.
+    fn spawned(&self, _addr: &StepAddr) -> Vec<(String, StepAddr)> {
+        Vec::new()
+    }
     /// What the caller of this take wants of a step.
     fn wanted(&self, _addr: &StepAddr) -> Wanted {
         Wanted::Run
@@ -278,6 +283,10 @@ pub(super) struct Step {
     pub made: Option<(StepAddr, u32)>,
     /// It holds the locks of its node.
     pub locked: bool,
+    /// Where another agent started it.
+    pub child: Option<Box<Child>>,
+    /// The agents that it started, and how it waits for them.
+    pub family: Option<Box<Family>>,
     /// What persons said to its agents in this take, and how often in earlier ones.
     pub said: Vec<String>,
 }

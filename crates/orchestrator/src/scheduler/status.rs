@@ -1,6 +1,6 @@
 //! How the run and its nodes stand: derived from the steps, never set.
 
-use super::core::{Going, Schedule};
+use super::core::{Going, Schedule, step_ix};
 use super::event::RunEnd;
 use super::frame::FrameIx;
 use super::state::{NodePhase, NodeRun};
@@ -146,7 +146,9 @@ impl Schedule {
                 NodeStanding { id: node.id.clone(), state, error, steps: Vec::new() }
             })
             .collect();
-        for step in &self.steps {
+        let roots = (0..self.steps.len()).map(step_ix).filter(|ix| self.steps[ix.at()].child.is_none());
+        for ix in roots.flat_map(|ix| self.with_children(ix)) {
+            let step = &self.steps[ix.at()];
             let state = step.phase.ended();
             reports[self.top_of(step.node).at()].steps.push(StepStanding {
                 addr: step.addr.clone(),

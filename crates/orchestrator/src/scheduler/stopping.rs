@@ -41,6 +41,7 @@ impl Schedule {
         if self.going == Going::On {
             self.going = Going::Pausing { reason, until };
             self.gate.drain();
+            self.pause_families();
         }
     }
 
@@ -57,6 +58,7 @@ impl Schedule {
         for step in kept {
             self.queue(step);
         }
+        self.stop_families();
     }
 
     fn stop_running(&mut self, which: impl Fn(NodeIx) -> bool) {

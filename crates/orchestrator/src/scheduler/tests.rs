@@ -7,6 +7,7 @@ use crate::journal::history::Difference;
 use crate::journal::record::{Answer, AnsweredBy, EndState, Entry, OutputRef, Question, RunStatus};
 use crate::plan::model::*;
 use claw_agents::definition::{AgentDefinition, ToolSet};
+use claw_agents::effects::CallNo;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use claw_providers::usage::Usage;
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod children;
 mod groups;
 mod seeds;
 mod stops;
@@ -48,6 +50,7 @@ fn agent(id: &str, needs: &[u32]) -> Node {
         max_turns: 50,
         attach: Vec::new(),
         spawn: false,
+        startable: Vec::new(),
     });
     node(id, needs, work)
 }
@@ -179,6 +182,7 @@ struct Play {
     closed: Vec<Folder>,
     timers: Vec<StepIx>,
     refused: Vec<String>,
+    told: Vec<(StepIx, CallNo, ChildEnd)>,
     end: Option<RunEnd>,
 }
 
@@ -205,6 +209,7 @@ impl Play {
             closed: Vec::new(),
             timers: Vec::new(),
             refused: Vec::new(),
+            told: Vec::new(),
             end: None,
         };
         play.hear(Event::Begin);
@@ -232,6 +237,7 @@ impl Play {
                     self.timers.push(step)
                 }
                 Command::Refuse { reason } => self.refused.push(reason),
+                Command::Deliver { parent, call, end } => self.told.push((parent, call, *end)),
                 Command::ReadItems { .. }
                 | Command::Unlock { .. }
                 | Command::Steer { .. }

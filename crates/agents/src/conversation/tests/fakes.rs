@@ -414,6 +414,7 @@ impl Desk {
             idle_timeout: Duration::from_secs(60),
             effects: self.effects.clone(),
             purse: self.purse.clone(),
+            spawner: None,
         }
     }
 

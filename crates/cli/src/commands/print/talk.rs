@@ -147,6 +147,7 @@ impl Talk {
             idle_timeout: IDLE,
             effects: Arc::new(NoJournal),
             purse: None,
+            spawner: None,
         })
     }
 
