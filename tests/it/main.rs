@@ -44,6 +44,8 @@ mod routing;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
+mod spawn;
+#[cfg(test)]
 mod state;
 #[cfg(test)]
 mod tidy;

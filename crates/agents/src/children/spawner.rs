@@ -45,7 +45,8 @@ impl ChildSaid {
 
 /// Starts children of one conversation.
 pub trait Spawner: Send + Sync {
-    /// Done when the child has ended, or when it is refused. Whoever drops the future no longer waits; the child ends
+    /// Asks for it at once: calls come in the order in which their children are numbered. The future is done when the
+    /// child has ended, or when it is refused. Whoever drops the future no longer waits; the child ends
     /// with its parent.
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, ChildSaid>;
 }

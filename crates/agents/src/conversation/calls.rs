@@ -9,7 +9,7 @@ use crate::event::{AgentEvent, EventSink};
 use crate::outcome::Denial;
 use crate::permission::{AskRequest, Decision, Permission, Places, Reply, decide};
 use crate::services::AgentServices;
-use claw_kernel::cancel::CancelToken;
+use claw_kernel::cancel::{CancelToken, DropGuard};
 use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
 use claw_kernel::tasks::panic_message;
@@ -52,6 +52,16 @@ pub(crate) struct ReadyCall {
     over: CancelToken,
     /// Earlier calls of the batch that write the same file.
     after: Vec<CancelToken>,
+    turn: Turn,
+}
+
+/// A call's place among those of the batch that start children: these are asked for in the order of the calls.
+#[derive(Default)]
+struct Turn {
+    /// Cancelled when the one before it was asked for.
+    before: Option<CancelToken>,
+    /// Cancels the one that the next waits for, at the latest when this is dropped.
+    _own: Option<DropGuard>,
 }
 
 /// A call's end.
@@ -81,6 +91,7 @@ impl CallDesk {
     pub(crate) fn ready(&self, calls: Vec<PlannedCall>, cancel: &CancelToken) -> Vec<ReadyCall> {
         let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
         let mut writers: HashMap<PathBuf, CancelToken> = HashMap::new();
+        let mut before: Option<CancelToken> = None;
         let mut ready = Vec::with_capacity(calls.len());
         for PlannedCall { no, tool, input } in calls {
             let Some(tool) = self.services.registry.get(tool).cloned() else { continue };
@@ -89,14 +100,19 @@ impl CallDesk {
             let over = CancelToken::new();
             let writes = effect.as_ref().map(|effect| effect.writes.as_slice()).unwrap_or_default();
             let after = writes.iter().filter_map(|path| writers.insert(path.clone(), over.clone())).collect();
-            ready.push(ReadyCall { no, tool, input, effect, over, after });
+            let mut turn = Turn::default();
+            if tool.name() == children::TOOL {
+                let own = CancelToken::new();
+                turn = Turn { before: before.replace(own.clone()), _own: Some(own.drop_guard()) };
+            }
+            ready.push(ReadyCall { no, tool, input, effect, over, after, turn });
         }
         ready
     }
 
     /// Runs one call to its end. A panic of the tool is a result like any other error.
     pub(crate) async fn run(self: Arc<Self>, call: ReadyCall, cancel: CancelToken) -> CallReport {
-        let ReadyCall { no, tool, input, effect, over, after } = call;
+        let ReadyCall { no, tool, input, effect, over, after, turn } = call;
         // Whatever happens here, those that wait for this call go on.
         let _over = over.drop_guard();
         for earlier in after {
@@ -107,7 +123,7 @@ impl CallDesk {
         self.events.send(AgentEvent::ToolStarted { call: no, tool: name.into(), subject }).await;
         let report = match effect {
             Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
-            Ok(effect) => self.with_effect(no, &*tool, input, effect, &cancel).await,
+            Ok(effect) => self.with_effect(no, &*tool, (input, turn), effect, &cancel).await,
         };
         tracing::debug!(agent = %self.label, call = %no, tool = name, is_error = report.result.is_error, "call ended");
         let event = AgentEvent::ToolEnded {
@@ -124,7 +140,7 @@ impl CallDesk {
         &self,
         no: CallNo,
         tool: &dyn Tool,
-        input: Value,
+        (input, turn): (Value, Turn),
         effect: Effect,
         cancel: &CancelToken,
     ) -> CallReport {
@@ -142,7 +158,7 @@ impl CallDesk {
         if tool.name() == children::TOOL
             && let Some(spawner) = &self.spawner
         {
-            return CallReport::of(self.child(&**spawner, no, &input, cancel).await);
+            return CallReport::of(self.child(&**spawner, no, (&input, turn), cancel).await);
         }
         let is_journaled = !effect.is_read_only();
         if is_journaled && let Err(failed) = self.effects.intent(no, tool.name()).await {
@@ -162,16 +178,21 @@ impl CallDesk {
         &self,
         spawner: &dyn Spawner,
         call: CallNo,
-        input: &Value,
+        (input, turn): (&Value, Turn),
         cancel: &CancelToken,
     ) -> CallResult {
         let task = match children::task(input) {
             Ok(task) => task,
             Err(error) => return CallResult::error(self.redacted(&error.to_string())),
         };
+        if let Some(before) = &turn.before {
+            tokio::select! { () = before.cancelled() => {} () = cancel.cancelled() => {} }
+        }
+        let said = spawner.spawn(SpawnRequest { call, task });
+        drop(turn);
         tokio::select! {
             biased;
-            said = spawner.spawn(SpawnRequest { call, task }) => CallResult {
+            said = said => CallResult {
                 text: bounded(self.redacted(&said.text)),
                 is_error: said.is_error,
                 ..CallResult::default()

@@ -122,14 +122,14 @@ impl Children {
 
 impl Spawner for Children {
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, ChildSaid> {
+        let order = match self.order(request.task) {
+            Ok(order) => order,
+            Err(refused) => return Box::pin(std::future::ready(refused)),
+        };
+        let (reply, end) = oneshot::channel();
+        let (parent, attempt, call) = (self.step, self.attempt, request.call);
+        self.run.tell(RunMsg::Spawn { parent, attempt, call, order, reply });
         Box::pin(async move {
-            let order = match self.order(request.task) {
-                Ok(order) => order,
-                Err(refused) => return refused,
-            };
-            let (reply, end) = oneshot::channel();
-            let (parent, attempt, call) = (self.step, self.attempt, request.call);
-            self.run.tell(RunMsg::Spawn { parent, attempt, call, order, reply });
             match end.await {
                 Ok(ChildEnd::Done { step, value, file, usage }) => {
                     let text = said(&value, file.as_deref());
