@@ -254,17 +254,6 @@ impl Schedule {
         self.close_step(ix, EndState::Failed);
     }
 
-    /// The parts of a merge were cancelled: so is the merge.
-    pub(super) fn cancel_root(&mut self, ix: StepIx) {
-        let step = &mut self.steps[ix.at()];
-        step.error = Some("cancelled".to_owned());
-        step.class = Some(FailureClass::Cancelled);
-        let addr = step.addr.clone();
-        let ended = plain_end(EndState::Cancelled, None, Some("cancelled".to_owned()));
-        self.record(Some(addr), None, Entry::Ended(ended));
-        self.close_step(ix, EndState::Cancelled);
-    }
-
     pub(super) fn skip_step(&mut self, ix: StepIx, why: &str) {
         let step = &mut self.steps[ix.at()];
         step.error = Some(why.to_owned());
@@ -272,15 +261,6 @@ impl Schedule {
         let ended = plain_end(EndState::Skipped, None, Some(why.to_owned()));
         self.record(Some(addr), None, Entry::Ended(ended));
         self.close_step(ix, EndState::Skipped);
-    }
-
-    pub(super) fn limit_reached(&mut self, ix: StepIx) {
-        let reason = format!(
-            "limits.agents = {} is reached: no further agent starts; raise it in the file and resume",
-            self.plan.limits.agents
-        );
-        self.fail_step(ix, FailureClass::Limit, reason.clone());
-        self.stop_for(reason);
     }
 
     /// A step is final: its node hears of it.

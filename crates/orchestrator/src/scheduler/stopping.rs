@@ -8,6 +8,7 @@ use crate::expr::{Data, NodeView};
 use crate::journal::record::EndState;
 use crate::plan::model::{NodeIx, Work};
 use crate::report::status::EndSignal;
+use claw_agents::outcome::FailureClass;
 use claw_kernel::clock::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
@@ -59,6 +60,16 @@ impl Schedule {
             self.queue(step);
         }
         self.stop_families();
+    }
+
+    /// One agent more than the run may start: nothing but final nodes starts from here on.
+    pub(super) fn limit_reached(&mut self, ix: StepIx) {
+        let reason = format!(
+            "limits.agents = {} is reached: no further agent starts; raise it in the file and resume",
+            self.plan.limits.agents
+        );
+        self.fail_step(ix, FailureClass::Limit, reason.clone());
+        self.stop_for(reason);
     }
 
     fn stop_running(&mut self, which: impl Fn(NodeIx) -> bool) {

@@ -3,10 +3,11 @@
 use super::core::Schedule;
 use super::event::StepIx;
 use super::frame::Place;
+use super::settle::plain_end;
 use super::state::{NodePhase, StepRole};
 use crate::addr::AddrPart;
 use crate::expr::Data;
-use crate::journal::record::EndState;
+use crate::journal::record::{EndState, Entry};
 use crate::merge;
 use crate::plan::model::{MergeStrategy, MergeWork, NodeIx, Work};
 use claw_agents::outcome::FailureClass;
@@ -113,6 +114,17 @@ impl Schedule {
             }
         }
         true
+    }
+
+    /// The parts of a merge were cancelled: so is the merge.
+    pub(super) fn cancel_root(&mut self, ix: StepIx) {
+        let step = &mut self.steps[ix.at()];
+        step.error = Some("cancelled".to_owned());
+        step.class = Some(FailureClass::Cancelled);
+        let addr = step.addr.clone();
+        let ended = plain_end(EndState::Cancelled, None, Some("cancelled".to_owned()));
+        self.record(Some(addr), None, Entry::Ended(ended));
+        self.close_step(ix, EndState::Cancelled);
     }
 
     fn window_of(&self, ix: NodeIx) -> Option<usize> {
