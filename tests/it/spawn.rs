@@ -1,6 +1,6 @@
 //! Agents that agents start: their results, their limits, and what a kill leaves of them.
 
-use claw_kit::{Claw, Gate, Reply, Request, Route, Sandbox, ScriptedProvider};
+use claw_kit::{Claw, Gate, Reply, Request, Route, Sandbox, ScriptedProvider, Signal};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -222,4 +222,28 @@ fn killed_with_children_in_flight_the_parent_hears_of_those_that_were_done() {
         run(&sandbox, &["--resume"]).run(BOUND).expect_code(0);
         assert_eq!(provider.count(), after, "all was done");
     }
+}
+
+#[test]
+fn stopped_by_a_signal_the_children_go_on_and_the_parent_hears_of_them() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let provider = ScriptedProvider::new([Route::answer(move |request| {
+        let reply = answer(request);
+        if task(request).contains("KID-c") { reply.gate(&held) } else { reply }
+    })]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write("wf.toml", workflow("concurrency = 1"));
+    let running = run(&sandbox, &[]).spawn();
+    gate.wait_for_waiting(1, BOUND);
+    running.signal(Signal::INT);
+    running.wait(BOUND).expect_code(130);
+    gate.open();
+    provider.wait_for_idle(BOUND);
+    let statuses = sandbox.newest_run().statuses();
+    assert!(statuses.values().all(|status| status != "running"), "{statuses:?}");
+    assert_eq!(provider.count(), 4);
+    run(&sandbox, &["--resume"]).run(BOUND).expect_code(0);
+    assert_eq!(provider.count(), 6);
+    assert_eq!(results(&provider.last_request()).iter().filter(|text| text.contains("MARK-")).count(), 3);
 }
