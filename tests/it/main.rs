@@ -10,6 +10,8 @@ mod cancel;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod control;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod damage;

@@ -1,6 +1,6 @@
 //! The question of a gate to the person at the terminal: message, values, choices with a key each, a word with it.
 
-use super::question::{Unwanted, ask_line, cut, subject};
+use super::question::{Unwanted, ask_again, ask_line, cut, subject};
 use claw_kernel::tasks;
 use claw_kernel::visible::visible_line;
 use claw_orchestrator::addr::StepAddr;
@@ -27,10 +27,13 @@ impl GateQuestion {
     pub async fn put(self) -> Option<(StepAddr, Answer)> {
         let keys = keys(&self.question.choices);
         let mut text = text(&self, &keys);
+        let mut is_first = true;
         loop {
             let unwanted = Unwanted::default();
             let (asked, flag) = (text.clone(), unwanted.flag());
-            let line = tasks::blocking("question", move || ask_line(&asked, &flag)).await.ok().flatten()?;
+            let ask = if is_first { ask_line } else { ask_again };
+            is_first = false;
+            let line = tasks::blocking("question", move || ask(&asked, &flag)).await.ok().flatten()?;
             if let Some((choice, comment)) = read(&line, &self.question.choices, &keys) {
                 return Some((self.step, Answer { choice, comment, by: AnsweredBy::Person }));
             }

@@ -172,6 +172,11 @@ pub fn confirm(text: &str) -> bool {
 pub(super) fn ask_line(text: &str, unwanted: &AtomicBool) -> Option<String> {
     // Where the terminal has no such queue, nothing was typed ahead.
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    ask_again(text, unwanted)
+}
+
+/// The same, where what was typed ahead is meant for it.
+pub(super) fn ask_again(text: &str, unwanted: &AtomicBool) -> Option<String> {
     say(text);
     while !stdin_ready(LOOK) {
         if unwanted.load(Ordering::Relaxed) {

@@ -8,9 +8,12 @@ use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long the files of a dead holder may stay open.
 const WAIT_FOR_THE_DEAD: Duration = Duration::from_secs(2);
+/// Between two looks at a holder that is dead or has no name yet.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Looks of others that a taker lets pass.
 const LOOKS: u32 = 5;
 
@@ -44,25 +47,24 @@ pub fn take_lock(run: &RunDir, socket: Option<PathBuf>) -> Result<FileLock, RunD
 }
 
 /// As [`take_lock`]; where the holder is dead, waits for a moment: a child that it was about to start may hold its files
-/// still.
+/// still. One who has just taken it and not yet written its name is waited for as well, so that the refusal names it.
 pub async fn take_from_the_dead(run: &RunDir, socket: Option<PathBuf>) -> Result<FileLock, RunDirError> {
-    let held = match take_lock(run, socket.clone()) {
-        Err(RunDirError::Lock(held @ LockFailed::Held { .. })) => held,
-        other => return other,
-    };
-    let is_dead = match &held {
-        LockFailed::Held { owner: Some(owner), .. } => super::is_gone(owner.pid, ""),
-        LockFailed::Held { owner: None, .. } | LockFailed::Io { .. } => false,
-    };
-    if !is_dead {
-        return Err(held.into());
-    }
-    let path = run.lock();
-    let owner = Owner { pid: std::process::id(), since: clock::now(), socket };
-    let waited = tasks::blocking("lock", move || FileLock::wait(&path, &owner));
-    match tokio::time::timeout(WAIT_FOR_THE_DEAD, waited).await {
-        Ok(Ok(taken)) => Ok(taken?),
-        Ok(Err(_)) | Err(_) => Err(held.into()),
+    let end = Instant::now() + WAIT_FOR_THE_DEAD;
+    loop {
+        let held = match take_lock(run, socket.clone()) {
+            Err(RunDirError::Lock(held @ LockFailed::Held { .. })) => held,
+            other => return other,
+        };
+        let lives = match &held {
+            LockFailed::Held { owner: Some(owner), .. } => !super::is_gone(owner.pid, ""),
+            LockFailed::Held { owner: None, .. } => false,
+            LockFailed::Io { .. } => true,
+        };
+        if lives || Instant::now() >= end {
+            return Err(held.into());
+        }
+        // A wait for the lock itself could not be given up, and nobody tells when a name is written.
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -237,18 +237,20 @@ impl RunState {
         self.carry_out(me, orders).await;
     }
 
-    /// The journal is written in order: what stands before a durable batch is durable too.
+    /// The journal is written in order: what stands before a durable batch is durable too. Persons are told after it was
+    /// acted on: a message is then on its way to its agent.
     async fn act_up_to(&mut self, me: &ActorRef<RunMsg>, batch: u64) {
+        while self.pending.front().is_some_and(|(number, _)| *number <= batch) {
+            if let Some((_, orders)) = self.pending.pop_front() {
+                self.act(me, orders).await;
+            }
+        }
         for (number, reply) in std::mem::take(&mut self.acknowledge) {
             if number > batch {
                 self.acknowledge.push((number, reply));
             } else {
+                // Whoever asked may have gone.
                 let _ = reply.send(Ok(()));
-            }
-        }
-        while self.pending.front().is_some_and(|(number, _)| *number <= batch) {
-            if let Some((_, orders)) = self.pending.pop_front() {
-                self.act(me, orders).await;
             }
         }
     }

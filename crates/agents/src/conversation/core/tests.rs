@@ -392,6 +392,17 @@ fn steering_is_put_in_at_the_next_step() {
 }
 
 #[test]
+fn an_answer_that_was_given_before_the_person_was_heard_is_not_the_last_word() {
+    let mut it = conversation(None, AnswerRule::Call(schema()));
+    let right = Block::ToolUse { id: "s".into(), name: "StructuredOutput".into(), input: json!({"n": 1}) };
+    it.on(calls(vec![right, call("a", "bash")]));
+    it.on(Event::Steered(said("count b too")));
+    let commands = it.on(done(1, 2, "x"));
+    assert!(asks(&commands) && end(&commands).is_none());
+    assert_eq!(fault(it.history().messages()), None);
+}
+
+#[test]
 fn thinking_goes_back_byte_for_byte_and_in_order() {
     let blocks = vec![
         Block::Thinking {

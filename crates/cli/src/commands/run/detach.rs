@@ -25,7 +25,10 @@ pub(super) async fn start(flags: &RunFlags) -> Result<u8, ExpectedError> {
     let began = detached(&program, &args(), reads_stdin(flags)).await;
     match began.map_err(|error| ExpectedError::Fault(error.to_string()))? {
         Detached::Began { line, said } => {
-            say(&said);
+            // What it says of the file this process has said as well, where it has read it.
+            if reads_stdin(flags) {
+                say(&said);
+            }
             tell(&line, flags.output_format)
         }
         Detached::Ended { code, said } => {

@@ -179,19 +179,22 @@ impl Watch {
         self.asking = Some(Asking { gate: Some(step), put });
     }
 
-    /// Keeps the gates that wait here in step with the run: one may be answered elsewhere.
-    fn hear_gate(&mut self, event: &RunEvent) {
-        let (Some(step), true) = (&event.step, self.questions.is_some()) else { return };
+    /// Keeps the gates that wait here in step with the run: one may be answered elsewhere. `true`: the question itself
+    /// tells of it.
+    fn hear_gate(&mut self, event: &RunEvent) -> bool {
+        let (Some(step), true) = (&event.step, self.questions.is_some()) else { return false };
         match &event.kind {
             RunEventKind::GateAsked(question) => {
                 self.gates.push_back(GateQuestion { step: step.clone(), question: (**question).clone() });
+                true
             }
-            RunEventKind::StepState(StepState::Waiting(WaitingFor::Gate)) => {}
+            RunEventKind::StepState(StepState::Waiting(WaitingFor::Gate)) => true,
             RunEventKind::StepState(_) => {
                 self.gates.retain(|gate| gate.step != *step);
                 if self.asking.as_ref().is_some_and(|asking| asking.gate.as_ref() == Some(step)) {
                     self.answered(None);
                 }
+                false
             }
             RunEventKind::RunStarted { .. }
             | RunEventKind::AgentTurn { .. }
@@ -199,7 +202,7 @@ impl Watch {
             | RunEventKind::AgentUsage(_)
             | RunEventKind::AgentText(_)
             | RunEventKind::Note(_)
-            | RunEventKind::RunEnded { .. } => {}
+            | RunEventKind::RunEnded { .. } => false,
         }
     }
 
@@ -219,8 +222,9 @@ impl Watch {
     fn heard(&mut self, event: Result<RunEvent, RecvError>, board: &Board, orders: &RunOrders) {
         match event {
             Ok(event) => {
-                self.hear_gate(&event);
-                self.shown.show(&event, board, &mut self.screen);
+                if !self.hear_gate(&event) {
+                    self.shown.show(&event, board, &mut self.screen);
+                }
             }
             Err(RecvError::Lagged(missed)) => {
                 self.screen.line(format!("note: {missed} events are not shown"))

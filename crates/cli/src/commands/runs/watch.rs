@@ -64,6 +64,7 @@ pub(super) async fn run(flags: &WatchFlags) -> Result<u8, ExpectedError> {
         }
         Ok(Watched::Lost) => {
             say(&format!("the process that worked on run {id} is gone\n"));
+            until_free(&found.run, LAST_WORDS).await;
             let code = if stream { None } else { present(flags, found)? };
             Ok(code.unwrap_or(exit::FAILED))
         }
