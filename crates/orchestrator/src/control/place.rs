@@ -28,8 +28,13 @@ impl Listener {
     pub fn bind(runtime: Option<&Path>, run: RunId) -> io::Result<Self> {
         let id = run.to_string();
         let name = format!("{}-{:08x}.sock", &id[id.len() - 10..], fastrand::u32(..));
-        let path = folder(runtime)?.join(name);
-        let socket = at(&path, |address| UnixListener::bind(address))?;
+        let open = |runtime| {
+            let path = folder(runtime)?.join(&name);
+            let socket = at(&path, |address| UnixListener::bind(address))?;
+            Ok::<_, io::Error>((path, socket))
+        };
+        // The last one who left may have taken the empty folder away at this very moment.
+        let (path, socket) = open(runtime).or_else(|_| open(runtime))?;
         let listener = Self { socket, path };
         std::fs::set_permissions(&listener.path, Permissions::from_mode(0o600))?;
         Ok(listener)
@@ -43,8 +48,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Somebody may have cleared the folder.
+        // Somebody may have cleared the folder; where others listen it is not empty and stays.
         let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_dir(parent(&self.path));
     }
 }
 
