@@ -247,6 +247,12 @@ impl Surroundings for Setup {
         }
     }
 
+    fn cache_pays(&self, model: Option<&str>) -> bool {
+        let model = model.map_or_else(|| self.config.default_model(), str::to_owned);
+        let price = self.config.route(&model).ok().and_then(|route| route.profile.info(&route.model).price);
+        price.is_some_and(|price| price.cache_read > 0.0 && price.cache_read < price.input)
+    }
+
     fn default_commands(&self) -> usize {
         2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
     }

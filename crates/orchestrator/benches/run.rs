@@ -84,6 +84,10 @@ impl Surroundings for BuiltIn {
     fn read_text(&self, _: &Path) -> io::Result<String> {
         Err(io::Error::from(io::ErrorKind::NotFound))
     }
+    fn cache_pays(&self, _: Option<&str>) -> bool {
+        false
+    }
+
     fn price_known(&self, _: Option<&str>) -> bool {
         true
     }

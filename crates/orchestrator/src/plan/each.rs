@@ -1,7 +1,7 @@
 //! `each`: lists that are known when the plan is made become items with keys, the others stay sources.
 
 use super::build::{Build, Spot, Visible};
-use super::model::{Each, EachFail, EachSource};
+use super::model::{Each, EachFail, EachSource, Work};
 use crate::addr::ItemKey;
 use crate::expr::{Binding, Data, EvalError, Expr, InputView, Render, Root, Scope, ScopeData, Template};
 use crate::workflow::file::{NodeFile, Section, Val, ValKind};
@@ -12,6 +12,11 @@ use std::sync::Arc;
 
 /// Digits of the digest that names an item without a key of its own.
 const DIGEST_DIGITS: usize = 16;
+
+/// A shared beginning of a prompt above this is worth a warm cache.
+const WARM_TOKENS: usize = 16_000;
+/// English text and code have about so many bytes for each token.
+const BYTES_OF_A_TOKEN: usize = 4;
 
 impl Each {
     /// The name of an item. The scope must bind it (`Each::bind`) and `index`.
@@ -113,6 +118,19 @@ impl<'a> Build<'a> {
             fail: if each.text("fail") == Some("fast") { EachFail::Fast } else { EachFail::Collect },
             warm: each.flag("warm"),
         })
+    }
+
+    /// Where the file does not say: warming pays where the beginning that all items share is long and cheaper to read
+    /// from the service's cache.
+    pub(super) fn warmed(&self, each: Each, work: &Work) -> Each {
+        let pays = match work {
+            Work::Agent(agent) => {
+                let shared = agent.prompt.head().len() / BYTES_OF_A_TOKEN;
+                shared > WARM_TOKENS && self.surroundings.cache_pays(agent.models.first().map(String::as_str))
+            }
+            Work::Command(_) | Work::Set { .. } | Work::Merge(_) | Work::Group(_) | Work::Gate(_) => false,
+        };
+        Each { warm: each.warm.or(Some(pays)), ..each }
     }
 
     fn written<'k>(

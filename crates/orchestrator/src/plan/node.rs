@@ -33,6 +33,7 @@ impl<'a> Build<'a> {
         let label = self.optional_template(node, keys, "label", &of_step);
         let artifacts = self.artifacts(node, &of_step);
         let work = work?;
+        let each = each.map(|each| self.warmed(each, &work));
         let graph = forest.graph_of(ix);
         let static_key = static_key(&work, &output, self.folder_of(ix));
         Some(Node {

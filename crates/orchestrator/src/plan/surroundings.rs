@@ -39,4 +39,6 @@ pub trait Surroundings {
     fn check_model(&self, model: &str) -> Result<(), ModelProblem>;
     /// Whether the price of a model is known; `None` asks for the model of nodes that name none.
     fn price_known(&self, model: Option<&str>) -> bool;
+    /// Whether reading a prompt from its service's cache is cheaper than sending it anew; `None` as above.
+    fn cache_pays(&self, model: Option<&str>) -> bool;
 }

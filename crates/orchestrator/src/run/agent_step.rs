@@ -26,6 +26,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -225,6 +226,7 @@ async fn converse(
         calls: Mutex::default(),
         step: launch.step,
         run: run.clone(),
+        warms: AtomicBool::new(launch.warms),
     });
     let request = stubbed(hands, launch, request)?;
     let agent = claw_agents::start(Arc::clone(&hands.agents), request, sink, token.clone());
@@ -384,6 +386,8 @@ struct Sink {
     calls: Mutex<Calls>,
     step: StepIx,
     run: RunRef,
+    /// The first byte is waited for.
+    warms: AtomicBool,
 }
 
 /// Calls of one agent that run.
@@ -427,7 +431,13 @@ impl Sink {
             | AgentEvent::Alive
             | AgentEvent::Text(_)
             | AgentEvent::Thinking(_)
-            | AgentEvent::Answered { .. } => self.set_waiting(false),
+            | AgentEvent::Answered { .. } => {
+                self.set_waiting(false);
+                let began = !matches!(event, AgentEvent::TurnStarted { .. });
+                if began && self.warms.swap(false, Ordering::Relaxed) {
+                    self.run.tell(RunMsg::Fact(Event::Warmed { step: self.step }));
+                }
+            }
             AgentEvent::ToolStarted { tool, .. } => self.count(tool, true),
             AgentEvent::ToolEnded { tool, .. } => self.count(tool, false),
             AgentEvent::Withdrawn

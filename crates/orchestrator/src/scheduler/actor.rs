@@ -274,6 +274,9 @@ impl RunState {
                 Command::ExpireGate { step, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::GateExpired { step }));
                 }
+                Command::ExpireWarming { step, delay } => {
+                    me.send_after(delay, move || RunMsg::Fact(Event::Warmed { step }));
+                }
                 Command::ExpireGroup { step, delay } => {
                     me.send_after(delay, move || RunMsg::Fact(Event::GroupExpired { step }));
                 }

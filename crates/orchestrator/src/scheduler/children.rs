@@ -236,6 +236,7 @@ impl Schedule {
         };
         let said = self.past.said(&step.addr).into_iter().chain(step.said.iter().cloned()).collect();
         Launch {
+            warms: false,
             step: ix,
             node: step.node,
             addr: step.addr.clone(),

@@ -138,6 +138,7 @@ impl Schedule {
             Event::Woke { step, attempt } => self.woke(step, attempt),
             Event::Answered { step, answer } => self.answered(&step, answer),
             Event::GateExpired { step } => self.gate_expired(step),
+            Event::Warmed { step } => self.warmed(step),
             Event::GroupExpired { step } => self.group_expired(step),
             Event::LocksHeld { step, result } => self.locks_held(step, result),
             Event::Spawn { parent, attempt, call, order } => self.spawn(parent, attempt, call, order),

@@ -69,6 +69,11 @@ pub enum Event {
         /// Which step.
         step: StepIx,
     },
+    /// The first byte of an answer is there, or it was waited for long enough.
+    Warmed {
+        /// Which step.
+        step: StepIx,
+    },
     /// All locks of a step are held against other processes too.
     LocksHeld {
         /// Which step.
@@ -268,6 +273,13 @@ pub enum Command {
         /// From now.
         delay: Duration,
     },
+    /// Say `Warmed` later, at the latest.
+    ExpireWarming {
+        /// Which step.
+        step: StepIx,
+        /// From now.
+        delay: Duration,
+    },
     /// Say `GroupExpired` later.
     ExpireGroup {
         /// Which step.
@@ -399,6 +411,8 @@ pub struct Launch {
     pub write: Option<String>,
     /// Files that it must or may leave.
     pub artifacts: Vec<PreparedArtifact>,
+    /// The first byte of its answer is waited for: say `Warmed`.
+    pub warms: bool,
     /// A folder and a branch other than the workspace.
     pub folder: Option<Folder>,
     /// What persons said to earlier attempts of this step, for one that starts anew.

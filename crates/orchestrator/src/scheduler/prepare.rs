@@ -7,7 +7,7 @@ use super::event::{
 };
 use super::frame::Place;
 use super::gate::Lane;
-use super::state::{Step, StepPhase, StepRole};
+use super::state::{NodePhase, Step, StepPhase, StepRole};
 use crate::addr::AddrPart;
 use crate::expr::{Binding, Data, EvalError, ParseError, Render, Scope, Template};
 use crate::journal::record::{EndState, Entry};
@@ -20,9 +20,13 @@ use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// Changes when the meaning of a key does.
 const KEY_VERSION: &str = "claw step key 1";
+
+/// So long the other items wait at most for the first answer to begin.
+const LONGEST_WARMING: Duration = Duration::from_secs(5);
 
 /// What a merge by agents merges, in its prompt.
 const ITEMS: &str = "items";
@@ -119,7 +123,11 @@ impl Schedule {
         let said: Vec<String> =
             self.past.said(&step.addr).into_iter().chain(step.said.iter().cloned()).collect();
         let (node, addr) = (step.node, step.addr.clone());
-        Ok(Launch { step: ix, node, addr, attempt, label, key, work, write, artifacts, folder, said })
+        let warms = match &self.node(self.place_of(ix)).phase {
+            NodePhase::Active(active) => active.cold,
+            NodePhase::Waiting | NodePhase::Reading | NodePhase::Final(_) => false,
+        };
+        Ok(Launch { step: ix, node, addr, attempt, label, key, work, write, artifacts, warms, folder, said })
     }
 
     /// Where a step works: a folder of its own, that of the nearest group around it that has one, or the workspace.
@@ -192,6 +200,9 @@ impl Schedule {
         self.record(Some(addr.clone()), attempt, Entry::Admitted { key: launch.key, agent });
         if is_command {
             self.record(Some(addr.clone()), attempt, Entry::Intent { what: launch.key.hex(), call: None });
+        }
+        if launch.warms {
+            self.orders.push(Command::ExpireWarming { step: ix, delay: LONGEST_WARMING });
         }
         self.orders.push(Command::Start(Box::new(launch)));
         self.tell(addr, attempt, StepState::Running);

@@ -214,7 +214,9 @@ impl Schedule {
             let keys = items.iter().flatten().map(|item| item.shown.to_string()).collect();
             self.record(Some(addr.clone()), None, Entry::Expanded { keys });
         }
-        let mut active = Active::default();
+        let warm = node.each.as_ref().is_some_and(|each| each.warm == Some(true));
+        let cold = warm && matches!(node.work, Work::Agent(_));
+        let mut active = Active { cold, ..Active::default() };
         for item in items {
             let addr = match &item {
                 Some(item) => addr.with_item(item.key.clone()),
@@ -271,12 +273,26 @@ impl Schedule {
         step_ix(self.steps.len() - 1)
     }
 
+    /// The first answer of a node's items begins, or was waited for long enough: the rest may go on.
+    pub(super) fn warmed(&mut self, step: StepIx) {
+        let place = self.place_of(step);
+        let is_over = self.frame(place.frame).nodes.is_empty();
+        if is_over || !self.may_start(place) {
+            return;
+        }
+        if let NodePhase::Active(active) = &mut self.node_mut(place).phase
+            && std::mem::replace(&mut active.cold, false)
+        {
+            self.let_go(place);
+        }
+    }
+
     /// Hands held steps on, as many as `each.concurrency` lets.
     pub(super) fn let_go(&mut self, place: Place) {
         let most = concurrency(&self.plan, place.node);
         loop {
             let NodePhase::Active(active) = &mut self.node_mut(place).phase else { return };
-            if active.open >= most || active.called_off {
+            if active.open >= most || active.called_off || (active.cold && active.open > 0) {
                 return;
             }
             let Some(step) = active.held.pop_front() else { return };

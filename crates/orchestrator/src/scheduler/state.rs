@@ -157,6 +157,8 @@ pub(super) struct Active {
     pub failed: usize,
     /// The rest was called off (`fail = "fast"`).
     pub called_off: bool,
+    /// The rest waits until the first answer begins (`each.warm`).
+    pub cold: bool,
     /// Merges by agents in levels, by the step that will be their root.
     pub trees: Vec<super::trees::Tree>,
 }

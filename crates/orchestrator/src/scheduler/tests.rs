@@ -233,9 +233,9 @@ impl Play {
                 Command::End(end) => self.end = Some(end),
                 Command::Lock { step, names } => self.locks.push((step, names)),
                 Command::CloseFolder(folder) => self.closed.push(folder),
-                Command::ExpireGate { step, .. } | Command::ExpireGroup { step, .. } => {
-                    self.timers.push(step)
-                }
+                Command::ExpireGate { step, .. }
+                | Command::ExpireGroup { step, .. }
+                | Command::ExpireWarming { step, .. } => self.timers.push(step),
                 Command::Refuse { reason } => self.refused.push(reason),
                 Command::Deliver { parent, call, end } => self.told.push((parent, call, *end)),
                 Command::ReadItems { .. }

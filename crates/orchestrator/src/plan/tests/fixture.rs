@@ -68,6 +68,10 @@ impl Surroundings for Fake {
         }
     }
 
+    fn cache_pays(&self, model: Option<&str>) -> bool {
+        model == Some("sonnet")
+    }
+
     fn price_known(&self, model: Option<&str>) -> bool {
         !model.is_some_and(|model| model.contains("unpriced"))
     }

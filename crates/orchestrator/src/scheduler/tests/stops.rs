@@ -250,3 +250,27 @@ fn words_to_an_agent_are_on_record_and_refused_where_none_runs() {
     let steered = play.records.iter().filter(|(_, entry)| matches!(entry, Entry::Steered { number: 1, .. }));
     assert_eq!(steered.count(), 1);
 }
+
+#[test]
+fn the_rest_of_a_fan_out_waits_until_the_first_answer_begins_or_long_enough() {
+    let warm = || {
+        let mut node = each(agent("a", &[]), items(3));
+        node.each.as_mut().unwrap().warm = Some(true);
+        Play::new(vec![node], 9)
+    };
+    let mut play = warm();
+    assert_eq!(play.running(), ["a=0"]);
+    assert!(play.launches[0].warms);
+    let step = play.launches[0].step;
+    play.hear(Event::Warmed { step });
+    assert_eq!(play.running(), ["a=0", "a=1", "a=2"]);
+    assert!(!play.launches[1].warms);
+    play.hear(Event::Warmed { step });
+    for addr in ["a=0", "a=1", "a=2"] {
+        play.succeed(addr);
+    }
+    assert_eq!(play.status(), (RunStatus::Succeeded, 0));
+    let mut failed = warm();
+    failed.fail("a=0", FailureClass::Tool);
+    assert_eq!(failed.running(), ["a=1"]);
+}
