@@ -3,15 +3,18 @@
 //! Owns the list of services and what is worth making once for many agents. Must not know a single agent.
 
 use crate::conversation::{AnswerSchema, Toolbox};
+use crate::definition::AgentDefinition;
 use crate::model::Model;
-use crate::permission::Asker;
+use crate::permission::{Asker, Permission};
 pub use crate::sandboxes::{Loan, Sandboxes};
 use claw_kernel::durable::LogWriter;
 use claw_kernel::redact::Redactor;
+use claw_providers::request::ToolSpec;
 use claw_tools::builtin::BadSchema;
 use claw_tools::registry::Registry;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,8 +47,36 @@ pub struct AgentServices {
 #[derive(Default)]
 pub struct Shared {
     toolboxes: Mutex<HashMap<ToolboxKey, Arc<Toolbox>>>,
-    prompts: Mutex<HashSet<Arc<str>>>,
+    prompts: Mutex<HashMap<PromptKey, Arc<str>>>,
     schemas: Mutex<Vec<Arc<AnswerSchema>>>,
+}
+
+/// What a system prompt is made from. The tools by the place where they lie: they are held here.
+pub(crate) struct PromptKey {
+    pub(crate) definition: Arc<AgentDefinition>,
+    pub(crate) tools: Arc<[ToolSpec]>,
+    pub(crate) folder: PathBuf,
+    pub(crate) day: String,
+    pub(crate) branch: Option<String>,
+    pub(crate) permission: Permission,
+    pub(crate) append: Option<String>,
+}
+
+impl PartialEq for PromptKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tools, &other.tools)
+            && (Arc::ptr_eq(&self.definition, &other.definition) || self.definition == other.definition)
+            && (&self.folder, &self.day, self.permission) == (&other.folder, &other.day, other.permission)
+            && (&self.branch, &self.append) == (&other.branch, &other.append)
+    }
+}
+
+impl Eq for PromptKey {}
+
+impl Hash for PromptKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.definition.name, Arc::as_ptr(&self.tools), &self.append).hash(state);
+    }
 }
 
 /// The names offered, and the schema by the place where it lies: it is held as long as the toolbox is.
@@ -57,16 +88,17 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(crate) fn prompt(&self, text: &str) -> Arc<str> {
+    /// The system prompt of a key, made where it is not there yet.
+    pub(crate) fn prompt(&self, key: PromptKey, make: impl FnOnce(&PromptKey) -> String) -> Arc<str> {
         let mut prompts = held(&self.prompts);
-        if let Some(known) = prompts.get(text) {
+        if let Some(known) = prompts.get(&key) {
             return known.clone();
         }
         if prompts.len() >= MOST_SHARED {
             prompts.clear();
         }
-        let text: Arc<str> = text.into();
-        prompts.insert(text.clone());
+        let text: Arc<str> = make(&key).into();
+        prompts.insert(key, text.clone());
         text
     }
 

@@ -7,25 +7,23 @@ use crate::conversation::{
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
-use crate::permission::Places;
 use crate::request::AgentRequest;
 use crate::roles::LEAD;
-use crate::sandboxes::wall_of;
-use crate::services::AgentServices;
+use crate::services::{AgentServices, PromptKey};
 use crate::system_prompt::{Parts, build};
 use crate::transcript::{End, Loaded, Opened, Record, Transcript};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::{clock, tasks};
 use claw_providers::message::Message;
+use claw_providers::request::ToolSpec;
 use claw_tools::builtin::BadSchema;
-use claw_tools::files::paths;
 use claw_tools::folder::WorkingFolder;
 use claw_tools::read_state::ReadState;
 use claw_tools::registry::Registry;
 use claw_tools::sandbox::SandboxPolicy;
 use claw_tools::tool::ToolContext;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
@@ -78,7 +76,7 @@ async fn prepare(
     let answer = answer_rule(&services, &request, &models[0])
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
-    let context = context(&services, &request, policy.clone());
+    let context = context(&services, &request, policy);
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
     let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;
     let history = begin(&services, &request, &mut loaded, &mut transcript)
@@ -101,7 +99,9 @@ async fn prepare(
     };
     let rules = Rules { max_turns: request.max_turns, toolbox, answer };
     let desk = Arc::new(CallDesk {
-        places: places(&services, &request, &policy),
+        is_lent: services.sandboxes.loan(&request.workspace).is_some(),
+        readable: request.readable,
+        places: OnceLock::new(),
         id: request.id,
         label: request.label,
         permission: request.permission,
@@ -170,7 +170,7 @@ fn answer_rule(
 
 fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
     ToolContext {
-        folder: Arc::new(WorkingFolder::new(request.workspace.clone())),
+        folder: Arc::new(WorkingFolder::at_resolved(sandbox.workspace().to_owned())),
         agent: request.label.as_str().into(),
         reads: Arc::new(ReadState::new()),
         // Its own: a cancel reaches the calls through the conversation, which tells them why.
@@ -192,19 +192,6 @@ impl ReadsOnly {
         let tool = self.services.registry.get(name);
         tool.and_then(|tool| tool.effect(&self.context, input).ok())
             .is_some_and(|effect| effect.is_read_only())
-    }
-}
-
-fn places(services: &AgentServices, request: &AgentRequest, policy: &SandboxPolicy) -> Places {
-    let mut readable: Vec<PathBuf> = request.readable.iter().map(|path| paths::resolve(path)).collect();
-    readable.push(paths::resolve(&request.spill));
-    Places {
-        workspace: policy.workspace().to_owned(),
-        is_lent: services.sandboxes.loan(&request.workspace).is_some(),
-        writable: services.sandboxes.writable.iter().map(|path| paths::resolve(path)).collect(),
-        readable,
-        protected: services.protected.clone(),
-        wall: wall_of(policy),
     }
 }
 
@@ -253,25 +240,34 @@ fn refused(fault: &str) -> String {
     format!("The answer was refused: {}{more}\nPut it right and give the whole answer again.", &fault[..cut])
 }
 
-fn system(
-    services: &AgentServices,
-    request: &AgentRequest,
-    specs: &[claw_providers::request::ToolSpec],
-) -> Arc<str> {
-    let date = clock::now().to_string();
-    let tools: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let branch = if request.definition.name == LEAD { branch(&request.workspace) } else { None };
-    let text = build(&Parts {
-        definition: &request.definition,
-        folder: &request.workspace,
-        date: date.get(..10).unwrap_or(&date),
-        branch: branch.as_deref(),
+fn system(services: &AgentServices, request: &AgentRequest, tools: &Arc<[ToolSpec]>) -> Arc<str> {
+    let mut day = clock::now().to_string();
+    day.truncate("2026-01-31".len());
+    let key = PromptKey {
+        definition: request.definition.clone(),
+        tools: tools.clone(),
+        folder: request.workspace.clone(),
+        day,
+        branch: if request.definition.name == LEAD { branch(&request.workspace) } else { None },
         permission: request.permission,
+        append: request.system_append.clone(),
+    };
+    services.shared.prompt(key, |key| prompt(services, key))
+}
+
+fn prompt(services: &AgentServices, key: &PromptKey) -> String {
+    let tools: Vec<&str> = key.tools.iter().map(|spec| spec.name.as_str()).collect();
+    let text = build(&Parts {
+        definition: &key.definition,
+        folder: &key.folder,
+        date: &key.day,
+        branch: key.branch.as_deref(),
+        permission: key.permission,
         tools: &tools,
         memory: &services.memory,
-        append: request.system_append.as_deref(),
+        append: key.append.as_deref(),
     });
-    services.shared.prompt(&services.redactor.apply(&text))
+    services.redactor.apply(&text).into_owned()
 }
 
 /// Read from one small file; no process is started for it.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// A moment, to the millisecond. Text form: `2026-01-31T23:59:59.999Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Timestamp(i64);
 
 /// A text that is no moment.
@@ -45,7 +45,27 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        write!(f, "{moment:.3}")
+        let at = jiff::tz::Offset::UTC.to_datetime(moment);
+        let Ok(year) = u32::try_from(at.year()) else { return write!(f, "{moment:.3}") };
+        let part = |number: i8| u32::from(number.unsigned_abs());
+        // Written many times for each step: digit by digit.
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        digits(&mut text[0..4], year);
+        digits(&mut text[5..7], part(at.month()));
+        digits(&mut text[8..10], part(at.day()));
+        digits(&mut text[11..13], part(at.hour()));
+        digits(&mut text[14..16], part(at.minute()));
+        digits(&mut text[17..19], part(at.second()));
+        digits(&mut text[20..23], u32::from(at.millisecond().unsigned_abs()));
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+/// The decimal digits of a number, to the width of their place.
+fn digits(place: &mut [u8], mut number: u32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -64,9 +84,9 @@ impl TryFrom<String> for Timestamp {
     }
 }
 
-impl From<Timestamp> for String {
-    fn from(at: Timestamp) -> Self {
-        at.to_string()
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -79,6 +99,12 @@ mod tests {
         let at = Timestamp::from_millis(1_764_581_022_042);
         assert_eq!(at.to_string(), "2025-12-01T09:23:42.042Z");
         assert_eq!(at.to_string().parse(), Ok(at));
+        assert_eq!(serde_json::to_value(at).unwrap(), "2025-12-01T09:23:42.042Z");
+        for ms in [0, 1, -1, 951_782_400_999, 1_709_164_799_990, 253_402_207_199_999, -62_198_755_200_000] {
+            let at = Timestamp::from_millis(ms);
+            let known = jiff::Timestamp::from_millisecond(ms).unwrap();
+            assert_eq!(at.to_string(), format!("{known:.3}"));
+        }
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 use claw_kernel::safe_name;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
+
+/// Bytes that the folder of most addresses fits in.
+const FOLDER: usize = 48;
 
 /// A name that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -167,7 +170,10 @@ impl StepAddr {
 
     /// The folder of one attempt, below `nodes/`: `<address>.<attempt>`.
     pub fn folder(&self, attempt: u32) -> String {
-        format!("{self}.{attempt}")
+        let mut folder = String::with_capacity(FOLDER);
+        // Writing to a String cannot fail.
+        let _ = write!(folder, "{self}.{attempt}");
+        folder
     }
 }
 
@@ -175,9 +181,10 @@ impl fmt::Display for AddrPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node { node, item, iteration } => {
-                write!(f, "{node}")?;
+                f.write_str(node.as_str())?;
                 if let Some(item) = item {
-                    write!(f, "={item}")?;
+                    f.write_str("=")?;
+                    f.write_str(item.as_str())?;
                 }
                 if let Some(n) = iteration {
                     write!(f, "@{n}")?;
@@ -195,7 +202,7 @@ impl fmt::Display for StepAddr {
             if i > 0 {
                 f.write_str("/")?;
             }
-            write!(f, "{part}")?;
+            fmt::Display::fmt(part, f)?;
         }
         Ok(())
     }

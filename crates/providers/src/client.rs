@@ -3,8 +3,8 @@
 //! Owns nothing but the way in; the work is done in `engine`.
 
 use crate::config::ProvidersConfig;
-use crate::engine::Engine;
 use crate::engine::class_of;
+use crate::engine::{Engine, Headers};
 use crate::error::ProviderError;
 use crate::event::{Answer, RequestEvent};
 use crate::http::Http;
@@ -65,7 +65,8 @@ impl Providers {
     #[expect(clippy::result_large_err, reason = "built once for each failed request, never in a loop")]
     pub fn start_with(config: ProvidersConfig, redactor: Redactor) -> Result<Self, ProviderError> {
         let http = Http::new(&config.limits, config.proxies.clone(), config.ca_file.clone());
-        Ok(Self { engine: Arc::new(Engine { config, http, limiters: Limiters::default(), redactor }) })
+        let (limiters, headers) = (Limiters::default(), Headers::default());
+        Ok(Self { engine: Arc::new(Engine { config, http, limiters, headers, redactor }) })
     }
 
     /// Asks for one answer. Live news go to `events`; a slow reader slows the socket. Needs a tokio runtime.

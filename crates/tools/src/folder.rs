@@ -14,7 +14,11 @@ pub struct WorkingFolder {
 impl WorkingFolder {
     /// Starts at the workspace's root (absolute).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        let root = paths::resolve(&root.into());
+        Self::at_resolved(paths::resolve(&root.into()))
+    }
+
+    /// As [`Self::new`], for a root that is resolved: spares a look at each of its parts.
+    pub fn at_resolved(root: PathBuf) -> Self {
         Self { current: RwLock::new(root.clone()), root }
     }
 

@@ -77,7 +77,10 @@ impl Registry {
 
     /// The canonical name behind a name or an alias.
     pub fn canonical(&self, name: &str) -> Option<&'static str> {
-        self.keys.get(&key(name)).copied()
+        match self.tools.get(name) {
+            Some(tool) => Some(tool.name()),
+            None => self.keys.get(&key(name)).copied(),
+        }
     }
 
     /// The canonical name that an unknown name was probably meant to be.

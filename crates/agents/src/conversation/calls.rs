@@ -8,6 +8,7 @@ use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
 use crate::outcome::Denial;
 use crate::permission::{AskRequest, Decision, Permission, Places, Reply, decide};
+use crate::sandboxes::wall_of;
 use crate::services::AgentServices;
 use claw_kernel::cancel::{CancelToken, DropGuard};
 use claw_kernel::digest::Digest;
@@ -15,6 +16,7 @@ use claw_kernel::ids::AgentId;
 use claw_kernel::tasks::panic_message;
 use claw_providers::message::Image;
 use claw_tools::error::ToolError;
+use claw_tools::files::paths;
 use claw_tools::output::ToolOutput;
 use claw_tools::tool::{Effect, Tool, ToolContext};
 use futures_util::FutureExt;
@@ -22,7 +24,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Tools bound their own output; this bounds a tool that does not.
 const MOST_RESULT: usize = 200_000;
@@ -35,7 +37,12 @@ pub(crate) struct CallDesk {
     pub(crate) id: AgentId,
     pub(crate) label: String,
     pub(crate) permission: Permission,
-    pub(crate) places: Places,
+    /// The workspace is a folder of claw's own, lent to it.
+    pub(crate) is_lent: bool,
+    /// Files and folders outside the workspace that may be read.
+    pub(crate) readable: Vec<PathBuf>,
+    /// What decisions are about; looked up at the first: many an agent calls no tool.
+    pub(crate) places: OnceLock<Places>,
     pub(crate) context: ToolContext,
     pub(crate) effects: Arc<dyn EffectLog>,
     pub(crate) spawner: Option<Arc<dyn Spawner>>,
@@ -201,11 +208,26 @@ impl CallDesk {
         }
     }
 
+    fn places(&self) -> &Places {
+        self.places.get_or_init(|| {
+            let policy = &self.context.sandbox;
+            let readable = self.readable.iter().map(PathBuf::as_path).chain([self.context.spill.as_path()]);
+            Places {
+                workspace: policy.workspace().to_owned(),
+                is_lent: self.is_lent,
+                writable: self.services.sandboxes.writable.iter().map(|path| paths::resolve(path)).collect(),
+                readable: readable.map(paths::resolve).collect(),
+                protected: self.services.protected.clone(),
+                wall: wall_of(policy),
+            }
+        })
+    }
+
     async fn gate(&self, no: CallNo, tool: &str, effect: &Effect, cancel: &CancelToken) -> Result<(), Stop> {
         let denied = |reason: String| {
             Stop::Denied(Denial { tool: tool.to_owned(), subject: self.redacted(&what(effect)), reason })
         };
-        let (why, remedy) = match decide(self.permission, effect, &self.places) {
+        let (why, remedy) = match decide(self.permission, effect, self.places()) {
             Decision::Allow => return Ok(()),
             Decision::Deny { reason } => return Err(denied(self.redacted(&reason))),
             Decision::Ask { why, remedy } => (self.redacted(&why), remedy),

@@ -98,6 +98,13 @@ pub struct Loaded {
     pub(crate) unended: bool,
 }
 
+impl Loaded {
+    /// Of a transcript that is new.
+    pub(crate) fn nothing() -> Self {
+        Self { usage: Usage::NOTHING, ..Self::default() }
+    }
+}
+
 /// A call that an attempt did not live to see the end of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenCall {
@@ -113,7 +120,7 @@ pub struct OpenCall {
 
 /// Reads a transcript. `reads_only` tells of a call whether it can be made again without harm.
 pub fn load(bytes: &[u8], reads_only: &dyn Fn(&str, &Value) -> bool) -> Result<Loaded, TranscriptError> {
-    let mut loaded = Loaded { usage: Usage::NOTHING, ..Loaded::default() };
+    let mut loaded = Loaded::nothing();
     let mut messages = Vec::new();
     let mut offset = 0u64;
     for (index, raw) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {

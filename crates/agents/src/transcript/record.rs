@@ -85,7 +85,10 @@ impl Record {
     /// The line with its end.
     pub(crate) fn line(&self) -> Vec<u8> {
         // These shapes have string keys only, so that nothing can fail.
-        let mut line = serde_json::to_vec(&Line { v: VERSION, record: self }).unwrap_or_default();
+        let mut line = Vec::with_capacity(256);
+        if serde_json::to_writer(&mut line, &Line { v: VERSION, record: self }).is_err() {
+            line.clear();
+        }
         line.push(b'\n');
         line
     }

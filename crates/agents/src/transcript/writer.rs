@@ -4,7 +4,7 @@ use super::load::{Loaded, Repair, TranscriptError, load};
 use claw_kernel::durable::{self, Durability, Log, LogFailed, LogWriter};
 use claw_kernel::tasks::{self, TaskFailed};
 use serde_json::Value;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The transcript could not be opened.
@@ -39,9 +39,18 @@ impl Transcript {
     where
         F: Fn(&str, &Value) -> bool + Send + 'static,
     {
+        // Nearly always there is none yet: nothing to be read, nobody to be woken.
+        match writer.create(path) {
+            Ok(log) => {
+                let transcript = Self { log, bytes: 0 };
+                return Ok(Opened { transcript, loaded: Loaded::nothing() });
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {}
+            Err(source) => return Err(OpenFailed::Io { path: path.to_owned(), source }),
+        }
         let owned = path.to_owned();
         let loaded = tasks::blocking("transcript", move || read(&owned, &reads_only)).await??;
-        let (log, bytes) = writer.open(path).await?;
+        let (log, bytes) = writer.open(path)?;
         let mut transcript = Self { log, bytes };
         if loaded.unended {
             transcript.write(vec![b'\n']).await?;
@@ -72,7 +81,7 @@ fn read(path: &Path, reads_only: &dyn Fn(&str, &Value) -> bool) -> Result<Loaded
     }
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(io(error)),
     };
     let loaded = load(&bytes, reads_only)

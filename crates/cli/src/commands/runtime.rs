@@ -1,6 +1,7 @@
 //! The runtime that commands with agents live in.
 
 use crate::error::ExpectedError;
+use claw_kernel::tasks;
 use std::future::Future;
 
 /// Runs a future to its end. Threads that still wait for somebody are left to the end of the process.
@@ -18,4 +19,19 @@ where
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result
+}
+
+/// As [`block_on`], for what is woken often: as a task it is woken like any other, while the calling thread would have to
+/// be woken by the system each time.
+///
+/// # Errors
+/// As [`block_on`]; a panic is a fault.
+pub(super) fn block_on_task<F>(future: F) -> Result<u8, ExpectedError>
+where
+    F: Future<Output = Result<u8, ExpectedError>> + Send + 'static,
+{
+    block_on(async {
+        let ended = tasks::spawn("main", future).await;
+        ended.unwrap_or_else(|gone| Err(ExpectedError::Fault(gone.to_string())))
+    })
 }

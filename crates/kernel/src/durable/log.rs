@@ -1,15 +1,15 @@
-//! Append-only logs: one writer thread for all logs of the process, group commit.
+//! Append-only logs: one writer thread for all logs of the process, group commit. What only the kernel has to know is
+//! written by the caller itself where nothing of that log is on its way.
 //!
 //! A commit starts as soon as the disk is free and takes all that is queued: no timer, never a sync for each record.
 //! A failed write cuts the file back to its last whole record and ends that log: nothing is torn or fused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// Records that may wait for the disk; whoever appends more waits.
@@ -36,39 +36,57 @@ pub struct LogFailed {
     pub source: Arc<io::Error>,
 }
 
-enum Order {
-    Open { id: u64, path: PathBuf, done: oneshot::Sender<Result<u64, LogFailed>> },
-    Append { id: u64, bytes: Vec<u8>, durability: Durability, done: oneshot::Sender<Result<u64, LogFailed>> },
-    Close { id: u64 },
+/// Records on their way to the writer thread.
+struct Order {
+    log: Arc<LogInner>,
+    bytes: Vec<u8>,
+    durability: Durability,
+    done: oneshot::Sender<Result<u64, LogFailed>>,
 }
 
 /// The handle of the writer thread. The thread ends when the last handle and the last log are gone.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     orders: mpsc::Sender<Order>,
-    next: Arc<AtomicU64>,
 }
 
 impl LogWriter {
     /// Starts the thread.
     pub fn start() -> io::Result<Self> {
         let (orders, inbox) = mpsc::channel(QUEUE);
-        std::thread::Builder::new().name("journal".to_owned()).spawn(move || Writer::default().run(inbox))?;
-        Ok(Self { orders, next: Arc::new(AtomicU64::new(0)) })
+        std::thread::Builder::new().name("journal".to_owned()).spawn(move || run(inbox))?;
+        Ok(Self { orders })
     }
 
     /// Opens a file for appending, made 0600 where it is missing. Its folder must exist. The log says how long the file
     /// was.
-    pub async fn open(&self, path: &Path) -> Result<(Log, u64), LogFailed> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (done, opened) = oneshot::channel();
-        let gone = || gone(path);
-        self.orders.send(Order::Open { id, path: path.to_owned(), done }).await.map_err(|_| gone())?;
-        let length = opened.await.map_err(|_| gone())??;
-        Ok((
-            Log { inner: Arc::new(LogInner { id, path: path.to_owned(), orders: self.orders.clone() }) },
-            length,
-        ))
+    pub fn open(&self, path: &Path) -> Result<(Log, u64), LogFailed> {
+        let opened = File::options().append(true).create(true).mode(0o600).open(path);
+        let opened = opened.and_then(|file| file.metadata().map(|meta| (file, meta.len())));
+        match opened {
+            Ok((file, length)) => Ok((self.log(path, file, length), length)),
+            Err(error) => Err(LogFailed { path: path.to_owned(), source: Arc::new(error) }),
+        }
+    }
+
+    /// Makes a new file for appending, 0600.
+    ///
+    /// # Errors
+    /// Where it exists, its folder does not, or the file system says no.
+    pub fn create(&self, path: &Path) -> io::Result<Log> {
+        let file = File::options().append(true).create_new(true).mode(0o600).open(path)?;
+        Ok(self.log(path, file, 0))
+    }
+
+    fn log(&self, path: &Path, file: File, length: u64) -> Log {
+        let state = State { file: Ok(Arc::new(file)), length, queued: 0 };
+        Log {
+            inner: Arc::new(LogInner {
+                path: path.to_owned(),
+                orders: self.orders.clone(),
+                state: Mutex::new(state),
+            }),
+        }
     }
 }
 
@@ -79,15 +97,55 @@ fn gone(path: &Path) -> LogFailed {
 
 #[derive(Debug)]
 struct LogInner {
-    id: u64,
     path: PathBuf,
     orders: mpsc::Sender<Order>,
+    state: Mutex<State>,
 }
 
-impl Drop for LogInner {
-    fn drop(&mut self) {
-        // A full queue leaves the file open until the process ends: bounded by the number of logs.
-        let _ = self.orders.try_send(Order::Close { id: self.id });
+#[derive(Debug)]
+struct State {
+    file: Result<Arc<File>, LogFailed>,
+    /// Of its whole records.
+    length: u64,
+    /// Records that are on their way to the thread: none may overtake them.
+    queued: usize,
+}
+
+impl LogInner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whatever a panic left in it is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, error: io::Error) -> LogFailed {
+        LogFailed { path: self.path.clone(), source: Arc::new(error) }
+    }
+
+    fn write(&self, state: &mut State, bytes: &[u8]) -> Result<u64, LogFailed> {
+        let file = state.file.as_ref().map_err(LogFailed::clone)?;
+        match (&**file).write_all(bytes) {
+            Ok(()) => {
+                state.length += bytes.len() as u64;
+                Ok(state.length)
+            }
+            Err(error) => {
+                // What was torn goes; should this fail too, the reader cuts the torn tail.
+                let _ = file.set_len(state.length);
+                let failed = self.failed(error);
+                state.file = Err(failed.clone());
+                Err(failed)
+            }
+        }
+    }
+
+    /// Not under the lock: who only wants the kernel to have its bytes does not wait for the disk.
+    fn sync(&self) -> Result<(), LogFailed> {
+        let file = self.state().file.clone()?;
+        file.sync_data().map_err(|error| {
+            let failed = self.failed(error);
+            self.state().file = Err(failed.clone());
+            failed
+        })
     }
 }
 
@@ -110,155 +168,103 @@ impl Log {
 
     /// Appends without waiting for the disk: the returned ticket is done when the records are.
     pub async fn queue(&self, bytes: Vec<u8>, durability: Durability) -> Result<Ticket, LogFailed> {
-        let (done, written) = oneshot::channel();
-        let order = Order::Append { id: self.inner.id, bytes, durability, done };
-        self.inner.orders.send(order).await.map_err(|_| gone(&self.inner.path))?;
-        Ok(Ticket { written, log: self.clone() })
+        if let Some(ticket) = self.at_once(&bytes, durability) {
+            return Ok(ticket);
+        }
+        let place = self.inner.orders.reserve().await.map_err(|_| gone(&self.inner.path))?;
+        Ok(self.send(place, bytes, durability))
     }
 
     /// As `queue`, and never waits: `None` where the queue is full.
     pub fn try_queue(&self, bytes: Vec<u8>, durability: Durability) -> Option<Ticket> {
+        if let Some(ticket) = self.at_once(&bytes, durability) {
+            return Some(ticket);
+        }
+        let place = self.inner.orders.try_reserve().ok()?;
+        Some(self.send(place, bytes, durability))
+    }
+
+    /// What need not reach the disk is given to the kernel here and now, unless others are before it: cheaper than
+    /// waking a thread and being woken by it.
+    fn at_once(&self, bytes: &[u8], durability: Durability) -> Option<Ticket> {
+        if durability == Durability::Synced {
+            return None;
+        }
+        let mut state = self.inner.state();
+        (state.queued == 0).then(|| Ticket(Written::Now(self.inner.write(&mut state, bytes))))
+    }
+
+    fn send(&self, place: mpsc::Permit<'_, Order>, bytes: Vec<u8>, durability: Durability) -> Ticket {
         let (done, written) = oneshot::channel();
-        let order = Order::Append { id: self.inner.id, bytes, durability, done };
-        self.inner.orders.try_send(order).ok()?;
-        Some(Ticket { written, log: self.clone() })
+        // Counted and sent under one lock: nobody writes in between.
+        let mut state = self.inner.state();
+        state.queued += 1;
+        place.send(Order { log: Arc::clone(&self.inner), bytes, durability, done });
+        drop(state);
+        Ticket(Written::Soon { written, log: self.clone() })
     }
 }
 
 /// Records on their way to the disk.
 #[derive(Debug)]
-pub struct Ticket {
-    written: oneshot::Receiver<Result<u64, LogFailed>>,
-    log: Log,
+pub struct Ticket(Written);
+
+#[derive(Debug)]
+enum Written {
+    Now(Result<u64, LogFailed>),
+    Soon { written: oneshot::Receiver<Result<u64, LogFailed>>, log: Log },
 }
 
 impl Ticket {
     /// Waits for them. The value is the length of the file after them.
     pub async fn done(self) -> Result<u64, LogFailed> {
-        self.written.await.map_err(|_| gone(self.log.path()))?
+        match self.0 {
+            Written::Now(result) => result,
+            Written::Soon { written, log } => written.await.map_err(|_| gone(log.path()))?,
+        }
+    }
+}
+
+fn run(mut inbox: mpsc::Receiver<Order>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while inbox.blocking_recv_many(&mut batch, BATCH) > 0 {
+        commit(&mut batch);
     }
 }
 
-struct OpenFile {
-    path: PathBuf,
-    state: Result<Whole, LogFailed>,
-}
+/// Records that wait for the disk: their log, their result, who waits.
+type Pending = (Arc<LogInner>, Result<u64, LogFailed>, oneshot::Sender<Result<u64, LogFailed>>);
 
-struct Whole {
-    file: File,
-    length: u64,
-}
-
-#[derive(Default)]
-struct Writer {
-    files: HashMap<u64, OpenFile>,
-}
-
-struct Pending {
-    id: u64,
-    durability: Durability,
-    result: Result<u64, LogFailed>,
-    done: oneshot::Sender<Result<u64, LogFailed>>,
-}
-
-impl Writer {
-    fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
-        let mut batch = Vec::with_capacity(BATCH);
-        while inbox.blocking_recv_many(&mut batch, BATCH) > 0 {
-            self.commit(&mut batch);
-        }
-    }
-
-    fn commit(&mut self, batch: &mut Vec<Order>) {
-        let mut pending = Vec::new();
-        let mut closing = Vec::new();
-        for order in batch.drain(..) {
-            match order {
-                Order::Open { id, path, done } => {
-                    let _ = done.send(self.open(id, path));
-                }
-                Order::Append { id, bytes, durability, done } => {
-                    let result = self.write(id, &bytes);
-                    pending.push(Pending { id, durability, result, done });
-                }
-                Order::Close { id } => closing.push(id),
-            }
-        }
-        self.sync(&mut pending);
-        for Pending { result, done, .. } in pending {
-            let _ = done.send(result);
-        }
-        for id in closing {
-            self.files.remove(&id);
-        }
-    }
-
-    fn open(&mut self, id: u64, path: PathBuf) -> Result<u64, LogFailed> {
-        let opened = File::options()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)
-            .and_then(|file| file.metadata().map(|meta| Whole { length: meta.len(), file }));
-        match opened {
-            Ok(whole) => {
-                let length = whole.length;
-                self.files.insert(id, OpenFile { path, state: Ok(whole) });
-                Ok(length)
-            }
-            Err(error) => Err(LogFailed { path, source: Arc::new(error) }),
-        }
-    }
-
-    fn write(&mut self, id: u64, bytes: &[u8]) -> Result<u64, LogFailed> {
-        let Some(open) = self.files.get_mut(&id) else {
-            return Err(gone(Path::new("a closed log")));
+fn commit(batch: &mut Vec<Order>) {
+    let mut pending: Vec<Pending> = Vec::new();
+    for Order { log, bytes, durability, done } in batch.drain(..) {
+        let result = {
+            let mut state = log.state();
+            state.queued = state.queued.saturating_sub(1);
+            log.write(&mut state, &bytes)
         };
-        let whole = match &mut open.state {
-            Ok(whole) => whole,
-            Err(failed) => return Err(failed.clone()),
+        match durability {
+            Durability::Written => {
+                let _ = done.send(result);
+            }
+            Durability::Synced => pending.push((log, result, done)),
+        }
+    }
+    let synced = sync(&pending);
+    for (log, result, done) in pending {
+        let result = match synced.get(&Arc::as_ptr(&log)) {
+            Some(failed) => Err(failed.clone()),
+            None => result,
         };
-        match whole.file.write_all(bytes) {
-            Ok(()) => {
-                whole.length += bytes.len() as u64;
-                Ok(whole.length)
-            }
-            Err(error) => {
-                // What was torn goes; should this fail too, the reader cuts the torn tail.
-                let _ = whole.file.set_len(whole.length);
-                let failed = LogFailed { path: open.path.clone(), source: Arc::new(error) };
-                open.state = Err(failed.clone());
-                Err(failed)
-            }
-        }
+        let _ = done.send(result);
     }
+}
 
-    /// One sync for each file that has a record which wants it.
-    fn sync(&mut self, pending: &mut [Pending]) {
-        let mut results: HashMap<u64, Result<(), LogFailed>> = HashMap::new();
-        for record in pending.iter_mut() {
-            if record.durability == Durability::Written || record.result.is_err() {
-                continue;
-            }
-            let result = results.entry(record.id).or_insert_with(|| match self.files.get_mut(&record.id) {
-                Some(OpenFile { path, state }) => match state {
-                    Ok(whole) => match whole.file.sync_data() {
-                        Ok(()) => Ok(()),
-                        Err(error) => {
-                            let failed = LogFailed { path: path.clone(), source: Arc::new(error) };
-                            *state = Err(failed.clone());
-                            Err(failed)
-                        }
-                    },
-                    Err(failed) => Err(failed.clone()),
-                },
-                None => Ok(()),
-            });
-            if let Err(failed) = result {
-                record.result = Err(failed.clone());
-            }
-        }
-    }
+/// One sync for each file that has a record which wants it. The value: those that failed.
+fn sync(pending: &[Pending]) -> HashMap<*const LogInner, LogFailed> {
+    let mut seen = HashSet::new();
+    let logs = pending.iter().filter(|(log, result, _)| result.is_ok() && seen.insert(Arc::as_ptr(log)));
+    logs.filter_map(|(log, ..)| log.sync().err().map(|failed| (Arc::as_ptr(log), failed))).collect()
 }
 
 #[cfg(test)]
@@ -270,7 +276,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j");
         let writer = LogWriter::start().unwrap();
-        let (log, length) = writer.open(&path).await.unwrap();
+        let (log, length) = writer.open(&path).unwrap();
         assert_eq!(length, 0);
         let mut tickets = Vec::new();
         for n in 0..200 {
@@ -291,9 +297,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_new_log_is_private_and_never_one_that_is_there() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j");
+        let writer = LogWriter::start().unwrap();
+        let log = writer.create(&path).unwrap();
+        assert_eq!(log.append(b"one\n".to_vec(), Durability::Written).await.unwrap(), 4);
+        assert_eq!(log.append(b"two\n".to_vec(), Durability::Synced).await.unwrap(), 8);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(writer.create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(writer.open(&path).unwrap().1, 8);
+    }
+
+    #[tokio::test]
     async fn a_log_that_cannot_be_written_says_which_and_stays_failed() {
         let writer = LogWriter::start().unwrap();
-        let (log, _) = writer.open(Path::new("/dev/full")).await.unwrap();
+        let (log, _) = writer.open(Path::new("/dev/full")).unwrap();
         let failed = log.append(b"x\n".to_vec(), Durability::Synced).await.unwrap_err();
         assert!(failed.to_string().contains("/dev/full"), "{failed}");
         assert!(log.append(b"y\n".to_vec(), Durability::Written).await.is_err());

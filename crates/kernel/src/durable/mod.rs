@@ -5,5 +5,5 @@ mod log;
 mod replace;
 
 pub use lock::{FileLock, LockFailed, Owner};
-pub use log::{Durability, Log, LogFailed, LogWriter};
-pub use replace::{Mode, Sync, append_in_place, create_stream, private_dir, replace, truncate};
+pub use log::{Durability, Log, LogFailed, LogWriter, Ticket as LogTicket};
+pub use replace::{Mode, Sync, append_in_place, create, create_stream, private_dir, replace, truncate};

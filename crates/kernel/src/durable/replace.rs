@@ -2,6 +2,7 @@
 //! file system knows unnamed files (`O_TMPFILE`).
 
 use rustix::fs::{AtFlags, CWD, OFlags};
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -25,6 +26,9 @@ pub enum Sync {
     /// The system's own time.
     No,
 }
+
+/// Bytes of a file's name that the name beside it keeps.
+const MOST_KEPT: usize = 80;
 
 /// Writes a file beside `path` and renames it over it. The folder must exist. Symlinks at `path` are replaced: resolve
 /// them first where the target is meant.
@@ -52,6 +56,11 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode, sync: Sync) -> io::Result<
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Writes a new private file at its final name: for what nobody looks for before he is told of it. Fails where it exists.
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 fn through_name(
@@ -94,10 +103,13 @@ fn fill(file: &mut File, bytes: &[u8], kept: Option<Permissions>, sync: Sync) ->
     Ok(())
 }
 
+/// A name beside a file that nothing else has.
 fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let short: String = name.chars().take(40).collect();
-    path.with_file_name(format!(".{short}.{:012x}.tmp", fastrand::u64(..) >> 16))
+    let mut beside = folder_of(path).to_owned();
+    let name = path.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    let short = &name[..name.floor_char_boundary(MOST_KEPT.min(name.len()))];
+    beside.push(format!(".{short}.{:012x}.tmp", fastrand::u64(..) >> 16));
+    beside
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the room that owns rename")]

@@ -27,7 +27,8 @@ pub enum BadLine {
 
 /// The line of a record, with its line end.
 pub fn encode(record: &Record) -> serde_json::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(record)?;
+    let mut line = Vec::with_capacity(512);
+    serde_json::to_writer(&mut line, record)?;
     line.pop();
     let tail = tail(&line);
     line.extend_from_slice(&tail);

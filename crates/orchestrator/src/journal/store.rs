@@ -9,9 +9,8 @@ use super::record::{Entry, Record, VERSION};
 use crate::addr::StepAddr;
 use crate::rundir::RunDir;
 use claw_kernel::clock;
-use claw_kernel::durable::{self, Durability, Log, LogFailed, LogWriter, Mode, Sync};
+use claw_kernel::durable::{self, Durability, Log, LogTicket, LogWriter, Mode, Sync};
 use claw_kernel::tasks;
-use futures_util::future::BoxFuture;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -40,22 +39,17 @@ pub struct Opened {
 }
 
 /// A record on its way to the disk, in its place in the order already.
+#[derive(Debug)]
 pub struct Ticket {
     /// Its number; of several records, that of the last.
     pub seq: u64,
-    written: BoxFuture<'static, Result<u64, LogFailed>>,
-}
-
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket").field("seq", &self.seq).finish_non_exhaustive()
-    }
+    written: LogTicket,
 }
 
 impl Ticket {
     /// Waits until the record is as durable as its kind asks for. The value is its number.
     pub async fn done(self) -> Result<u64, JournalError> {
-        self.written.await?;
+        self.written.done().await?;
         Ok(self.seq)
     }
 }
@@ -68,7 +62,7 @@ impl JournalWriter {
         let at = path.clone();
         let Journal { records, torn } =
             tasks::blocking("journal", move || read_and_cut(&at, &aside)).await??;
-        let (log, length) = logs.open(&path).await?;
+        let (log, length) = logs.open(&path)?;
         if length == 0 {
             // A new file: its name must be on disk before its first record counts.
             let root = run.root().to_owned();
@@ -114,7 +108,7 @@ impl JournalWriter {
         let ticket = self.log.queue(lines, durability).await?;
         *last = seq;
         drop(last);
-        Ok(Ticket { seq, written: Box::pin(ticket.done()) })
+        Ok(Ticket { seq, written: ticket })
     }
 }
 

@@ -58,7 +58,7 @@ pub fn markdown(facts: &StepFacts, prompt: &str, result: Option<&AgentResult<'_>
     text
 }
 
-/// Writes an agent's `output.md` into its folder, which is there.
+/// Writes an agent's `output.md` into its folder, which is there. Nobody looks for it before the agent is done.
 pub fn write_markdown(
     run: &RunDir,
     facts: &StepFacts,
@@ -66,8 +66,14 @@ pub fn write_markdown(
     result: Option<&AgentResult<'_>>,
 ) -> Result<(), ManifestError> {
     let path = run.output(&facts.step, facts.attempt, false);
-    durable::replace(&path, markdown(facts, prompt, result).as_bytes(), Mode::Private, Sync::No)
-        .map_err(io_at(&path))
+    let text = markdown(facts, prompt, result);
+    let written = match durable::create(&path, text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            durable::replace(&path, text.as_bytes(), Mode::Private, Sync::No)
+        }
+        written => written,
+    };
+    written.map_err(io_at(&path))
 }
 
 /// Writes a JSON output into the folder of its attempt, which is there: for people and other programs.

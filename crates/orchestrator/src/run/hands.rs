@@ -22,8 +22,11 @@ use claw_agents::services::AgentServices;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::{self, Mode, Sync};
 use claw_kernel::tasks;
+use futures_util::FutureExt;
+use futures_util::future::join;
 use serde_json::Value;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::path::{Component, Path};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -65,34 +68,20 @@ impl Hands {
         tasks::spawn("step", async move {
             let _guard = guard;
             let working = hands.ledger.enter(launch.node);
-            let work = Arc::clone(&hands);
-            let told = run.clone();
             let (report, outcome) = oneshot::channel::<(Outcome, oneshot::Sender<Settlement>)>();
-            // The inner task may panic; this one tells of it.
-            let inner = tasks::spawn("attempt", async move {
-                match &launch.work {
-                    Prepared::Agent(agent) => {
-                        let attempt = Attempt { hands: &work, launch: &launch, run: &told };
-                        super::agent_step::run(attempt, agent, token, report).await
-                    }
-                    Prepared::Command(command) => {
-                        super::command_step::run(&work, &launch, command, token, report).await;
-                    }
-                    Prepared::GitMerge(merge) => {
-                        super::git_step::run(&work, &launch, merge, token, report).await;
-                    }
-                    Prepared::Value(value) => super::value_step::run(&work, &launch, value, report).await,
-                }
-            });
-            let (outcome, settle) = match outcome.await {
-                Ok(reported) => reported,
-                Err(_) => (super::agent_step::died(), oneshot::channel().0),
+            // The work may panic: its report is dropped with it, and the other half tells of that.
+            let work = AssertUnwindSafe(hands.work(launch, token, report, run.clone())).catch_unwind();
+            let told = async {
+                let (outcome, settle) = match outcome.await {
+                    Ok(reported) => reported,
+                    Err(_) => (super::agent_step::died(), oneshot::channel().0),
+                };
+                hands.mailboxes.close(step);
+                drop(working);
+                run.tell(RunMsg::Finished { step, attempt, outcome, settle });
             };
-            hands.mailboxes.close(step);
-            drop(working);
-            run.tell(RunMsg::Finished { step, attempt, outcome, settle });
-            // Its last manifest.
-            let _ = inner.await;
+            // The work goes on after its report: its last manifest.
+            let (_, ()) = join(work, told).await;
         });
     }
 
@@ -110,6 +99,26 @@ impl Hands {
                 hands.bus.note(Some(&folder.owner), format!("its folder stays: {why}"));
             }
         });
+    }
+
+    async fn work(
+        self: &Arc<Self>,
+        launch: Launch,
+        token: CancelToken,
+        report: super::agent_step::Report,
+        run: RunRef,
+    ) {
+        match &launch.work {
+            Prepared::Agent(agent) => {
+                let attempt = Attempt { hands: self, launch: &launch, run: &run };
+                super::agent_step::run(attempt, agent, token, report).await;
+            }
+            Prepared::Command(command) => {
+                super::command_step::run(self, &launch, command, token, report).await;
+            }
+            Prepared::GitMerge(merge) => super::git_step::run(self, &launch, merge, token, report).await,
+            Prepared::Value(value) => super::value_step::run(self, &launch, value, report).await,
+        }
     }
 
     /// Reads the items of a node.

@@ -2,6 +2,7 @@
 
 use crate::addr::StepAddr;
 use claw_kernel::ids::RunId;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The folder of one run.
@@ -64,7 +65,7 @@ impl RunDir {
 
     /// The folder of one attempt.
     pub fn node(&self, step: &StepAddr, attempt: u32) -> PathBuf {
-        self.root.join("nodes").join(step.folder(attempt))
+        self.below_nodes(step, attempt, "")
     }
 
     /// The folder above the attempts of all children of a step.
@@ -74,27 +75,39 @@ impl RunDir {
 
     /// The manifest of one attempt.
     pub fn manifest(&self, step: &StepAddr, attempt: u32) -> PathBuf {
-        self.node(step, attempt).join("manifest.json")
+        self.below_nodes(step, attempt, "/manifest.json")
     }
 
     /// The session log of one attempt.
     pub fn transcript(&self, step: &StepAddr, attempt: u32) -> PathBuf {
-        self.node(step, attempt).join("transcript.jsonl")
+        self.below_nodes(step, attempt, "/transcript.jsonl")
     }
 
     /// What one attempt gave, for people; JSON outputs: for machines.
     pub fn output(&self, step: &StepAddr, attempt: u32, json: bool) -> PathBuf {
-        self.node(step, attempt).join(if json { "output.json" } else { "output.md" })
+        self.below_nodes(step, attempt, if json { "/output.json" } else { "/output.md" })
     }
 
     /// What a command wrote to its standard output.
     pub fn stdout(&self, step: &StepAddr, attempt: u32) -> PathBuf {
-        self.node(step, attempt).join("stdout")
+        self.below_nodes(step, attempt, "/stdout")
     }
 
     /// What a command wrote to its standard error.
     pub fn stderr(&self, step: &StepAddr, attempt: u32) -> PathBuf {
-        self.node(step, attempt).join("stderr")
+        self.below_nodes(step, attempt, "/stderr")
+    }
+
+    /// In one piece: paths are made many times for each step.
+    fn below_nodes(&self, step: &StepAddr, attempt: u32, file: &str) -> PathBuf {
+        const NODES: &str = "/nodes/";
+        let (root, folder) = (self.root.as_os_str(), step.folder(attempt));
+        let mut path = OsString::with_capacity(root.len() + NODES.len() + folder.len() + file.len());
+        path.push(root);
+        path.push(NODES);
+        path.push(folder);
+        path.push(file);
+        path.into()
     }
 
     /// Where an output that is too long for the journal lies, relative to the run's folder.

@@ -8,7 +8,7 @@ use super::event::{ChildEnd, ChildOrder, Command, Event, Outcome, RunEnd, StepIx
 use super::status::NodeStanding;
 use crate::journal::error::JournalError;
 use crate::journal::record::{EndState, Entry};
-use crate::journal::store::JournalWriter;
+use crate::journal::store::{JournalWriter, Ticket};
 use crate::report::bus::EventBus;
 use crate::report::event::RunEventKind;
 use crate::run::NotTaken;
@@ -19,10 +19,11 @@ use claw_kernel::cancel::CancelToken;
 use claw_kernel::supervise::{self, SpawnFailed};
 use claw_kernel::tasks;
 use claw_providers::usage::Usage;
+use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// The end of an attempt is on record.
 #[derive(Clone, Debug)]
@@ -99,6 +100,8 @@ struct RunState {
     batch: u64,
     /// Persons who wait until that batch is durable.
     acknowledge: Vec<(u64, oneshot::Sender<Result<(), NotTaken>>)>,
+    /// To the one that waits for the disk. As long as the batches that are on their way, which are bounded there.
+    tickets: mpsc::UnboundedSender<(u64, Ticket)>,
 }
 
 /// The actor of one run.
@@ -111,9 +114,12 @@ impl Actor for RunActor {
 
     async fn pre_start(
         &self,
-        _me: ActorRef<RunMsg>,
+        me: ActorRef<RunMsg>,
         mut args: ActorArguments,
     ) -> Result<RunState, ActorProcessingErr> {
+        let (tickets, waiting) = mpsc::unbounded_channel();
+        // It ends with this actor.
+        drop(tasks::spawn("journal wait", wait_for_the_disk(waiting, me)));
         let (unused, _) = oneshot::channel();
         let done = Some(std::mem::replace(&mut args.done, unused));
         Ok(RunState {
@@ -125,6 +131,7 @@ impl Actor for RunActor {
             pending: VecDeque::new(),
             batch: 0,
             acknowledge: Vec::new(),
+            tickets,
         })
     }
 
@@ -169,6 +176,37 @@ impl Actor for RunActor {
     }
 }
 
+/// Says up to which batch the journal is durable. Batches are durable in their order: of several at once, the last is
+/// said.
+async fn wait_for_the_disk(mut tickets: mpsc::UnboundedReceiver<(u64, Ticket)>, run: ActorRef<RunMsg>) {
+    // The run may be over by now; then nobody needs to hear of it.
+    let say = |message| drop(run.cast(message));
+    while let Some((mut batch, ticket)) = tickets.recv().await {
+        let mut written = ticket.done().await;
+        while written.is_ok()
+            && let Ok((number, ticket)) = tickets.try_recv()
+        {
+            let mut next = Box::pin(ticket.done());
+            written = match next.as_mut().now_or_never() {
+                Some(Ok(seq)) => Ok(seq),
+                Some(Err(error)) => {
+                    say(RunMsg::Durable(batch));
+                    Err(error)
+                }
+                None => {
+                    say(RunMsg::Durable(batch));
+                    next.await
+                }
+            };
+            batch = number;
+        }
+        match written {
+            Ok(_) => say(RunMsg::Durable(batch)),
+            Err(error) => return say(RunMsg::JournalFailed(error)),
+        }
+    }
+}
+
 impl RunState {
     /// Writes what is to be written; the rest waits until it is durable.
     async fn carry_out(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) {
@@ -197,15 +235,8 @@ impl RunState {
         self.batch += 1;
         let batch = self.batch;
         self.pending.push_back((batch, acts));
-        let me = me.clone();
-        tasks::spawn("journal wait", async move {
-            let message = match ticket.done().await {
-                Ok(_) => RunMsg::Durable(batch),
-                Err(error) => RunMsg::JournalFailed(error),
-            };
-            // The run may be over by now; then nobody needs to hear of it.
-            let _ = me.cast(message);
-        });
+        // A waiter that is gone has told of the failure; the run ends with that.
+        let _ = self.tickets.send((batch, ticket));
     }
 
     /// A person's order: whoever gave it is told when its records are durable, or why it was refused.

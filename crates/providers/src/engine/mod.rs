@@ -5,6 +5,7 @@ mod body;
 mod target;
 mod turn;
 
+pub(crate) use target::Headers;
 pub(crate) use turn::{Engine, class_of};
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::route::Route;
 use crate::wire::{Asked, Wire, encode};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const API_VERSION: &str = "2023-06-01";
 
@@ -20,14 +22,34 @@ pub(super) struct Target<'a> {
     pub(super) profile: &'a Profile,
     pub(super) model: String,
     pub(super) info: ModelInfo,
-    headers: HeaderMap,
+    headers: Arc<HeaderMap>,
     streamed: Bytes,
 }
 
+/// The headers of each service, by its name: made once.
+#[derive(Debug, Default)]
+pub(crate) struct Headers(Mutex<HashMap<String, Arc<HeaderMap>>>);
+
+impl Headers {
+    fn of(&self, profile: &Profile) -> Result<Arc<HeaderMap>, ProviderErrorKind> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(headers) = made.get(&profile.name) {
+            return Ok(headers.clone());
+        }
+        let headers = Arc::new(headers(profile)?);
+        made.insert(profile.name.clone(), headers.clone());
+        Ok(headers)
+    }
+}
+
 impl<'a> Target<'a> {
-    pub(super) fn new(route: Route<'a>, request: &Request) -> Result<Self, ProviderErrorKind> {
+    pub(super) fn new(
+        route: Route<'a>,
+        request: &Request,
+        headers: &Headers,
+    ) -> Result<Self, ProviderErrorKind> {
         let info = route.profile.info(&route.model);
-        let headers = headers(route.profile)?;
+        let headers = headers.of(route.profile)?;
         let mut target =
             Self { profile: route.profile, model: route.model, info, headers, streamed: Bytes::new() };
         target.streamed = target.body(request, true)?;
@@ -51,7 +73,7 @@ impl<'a> Target<'a> {
     }
 
     pub(super) fn headers(&self) -> HeaderMap {
-        self.headers.clone()
+        HeaderMap::clone(&self.headers)
     }
 
     /// An unknown model on a server of one's own may have a small window: there the server decides.

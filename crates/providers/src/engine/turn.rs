@@ -5,7 +5,7 @@
 use crate::assemble::{Assembled, Assembler};
 use crate::config::ProvidersConfig;
 use crate::engine::attempt::{Attempt, TryFailed};
-use crate::engine::target::Target;
+use crate::engine::target::{Headers, Target};
 use crate::error::{ErrorClass, ProviderError, ProviderErrorKind};
 use crate::event::{Answer, RequestEvent, WaitReason};
 use crate::http::Http;
@@ -35,6 +35,7 @@ pub(crate) struct Engine {
     pub(crate) config: ProvidersConfig,
     pub(crate) http: Http,
     pub(crate) limiters: Limiters,
+    pub(crate) headers: Headers,
     /// Knows more than the keys of the services: whatever is never to be shown.
     pub(crate) redactor: Redactor,
 }
@@ -144,16 +145,21 @@ impl Turn<'_> {
     async fn run(mut self) -> Result<Answer, ProviderError> {
         let mut gave_up: Option<(String, GaveUp)> = None;
         let mut unreachable: Vec<&str> = Vec::new();
+        let headers = &self.engine.headers;
         for name in self.request.models.iter() {
-            let target =
-                match self.engine.config.route(name).and_then(|route| Target::new(route, self.request)) {
-                    Ok(target) => target,
-                    Err(_) if gave_up.is_some() => continue, // A fallback that cannot be used is none.
-                    Err(kind) => {
-                        let class = class_of(&kind);
-                        return Err(self.error(GaveUp::for_good(kind, class)));
-                    }
-                };
+            let target = match self
+                .engine
+                .config
+                .route(name)
+                .and_then(|route| Target::new(route, self.request, headers))
+            {
+                Ok(target) => target,
+                Err(_) if gave_up.is_some() => continue, // A fallback that cannot be used is none.
+                Err(kind) => {
+                    let class = class_of(&kind);
+                    return Err(self.error(GaveUp::for_good(kind, class)));
+                }
+            };
             if unreachable.contains(&target.profile.name.as_str()) {
                 continue; // Another model of a service that cannot be reached cannot be reached either.
             }

@@ -6,10 +6,10 @@ use super::breaker::{BreakerPolicy, Shut, Stand};
 use super::core::Core;
 use crate::error::ErrorClass;
 use claw_kernel::supervise::{ChildDown, RestartBudget, SpawnFailed, spawn_below, spawn_root};
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -107,6 +107,10 @@ pub(super) struct Trouble {
 pub struct LimiterGone;
 
 impl Limiter {
+    fn is_alive(&self) -> bool {
+        self.actor.get_status() < ActorStatus::Stopping
+    }
+
     /// Asks for a place; first come, first served. Dropping the receiver gives the place up.
     pub fn want(&self) -> oneshot::Receiver<Place> {
         let (reply, permit) = oneshot::channel();
@@ -283,6 +287,8 @@ impl LimiterState {
 #[derive(Clone, Debug, Default)]
 pub struct Limiters {
     root: Arc<OnceCell<ActorRef<SupervisorMsg>>>,
+    /// Those that were asked for: spares every request the way over the supervisor.
+    known: Arc<RwLock<HashMap<String, Limiter>>>,
 }
 
 impl Limiters {
@@ -291,11 +297,19 @@ impl Limiters {
     /// # Errors
     /// [`LimiterGone`] when it failed too often to be started again.
     pub async fn of(&self, account: &str, max: usize, policy: BreakerPolicy) -> Result<Limiter, LimiterGone> {
+        if let Some(limiter) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(account)
+            && limiter.is_alive()
+        {
+            return Ok(limiter.clone());
+        }
         let root = self.root.get_or_try_init(start_root).await.map_err(|_| LimiterGone)?;
         let (reply, limiter) = oneshot::channel();
         let _ =
             root.send_message(SupervisorMsg::LimiterOf { account: account.to_owned(), max, policy, reply });
-        limiter.await.map_err(|_| LimiterGone)
+        let limiter = limiter.await.map_err(|_| LimiterGone)?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(account.to_owned(), limiter.clone());
+        Ok(limiter)
     }
 
     /// Ends all limiters; whoever waits for a place hears of it.

@@ -4,7 +4,7 @@ use super::watch::{Watch, Watched};
 use super::{ask, detach, end};
 use crate::args::{Format, Rerun, RunFlags};
 use crate::commands::plan_file;
-use crate::commands::runtime::block_on;
+use crate::commands::runtime::{block_on, block_on_task};
 use crate::commands::workflow::style;
 use crate::error::{ExpectedError, exit};
 use crate::services::{Setup, config_home, moved_runs, read_named, runtime_folder, state_folder};
@@ -53,7 +53,7 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
     if flags.detach {
         return block_on(detach::start(flags));
     }
-    block_on(go(setup, plan, flags, Start { permission, asks, stubs }))
+    block_on_task(go(setup, plan, flags.clone(), Start { permission, asks, stubs }))
 }
 
 fn print_plan(plan: &Plan, format: Format) -> Result<u8, ExpectedError> {
@@ -86,7 +86,7 @@ fn stubs(setup: &Setup, plan: &Plan, flags: &RunFlags) -> Result<Option<Arc<Stub
     stubs.map(|stubs| Some(Arc::new(stubs))).map_err(unfit)
 }
 
-async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Result<u8, ExpectedError> {
+async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Result<u8, ExpectedError> {
     let Start { permission, asks, stubs } = start;
     for (name, most) in &plan.limits.providers {
         setup.config.limit(name, *most);
@@ -103,7 +103,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
         agents.model = Arc::<Stubs>::clone(stubs);
     }
     let agents = Arc::new(agents);
-    let options = RunOptions { stubs, ..options(&setup, flags, permission, asks) };
+    let options = RunOptions { stubs, ..options(&setup, &flags, permission, asks) };
     let services = RunServices { agents: Arc::clone(&agents), logs };
     let handle = tokio::select! {
         started = claw_orchestrator::run::start(services, Arc::new(plan), options) => {
@@ -115,10 +115,10 @@ async fn go(mut setup: Setup, plan: Plan, flags: &RunFlags, start: Start) -> Res
         detach::began(&handle)?;
     }
     let danger = (permission.reach == Reach::DangerFullAccess).then(|| permission.to_string());
-    let watched = Watch::new(flags, danger, questions).run(handle, &mut signals).await;
+    let watched = Watch::new(&flags, danger, questions).run(handle, &mut signals).await;
     agents.sandboxes.close();
     match watched {
-        Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, flags).await,
+        Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, &flags).await,
         Watched::Killed(ending) => Ok(ending.exit_code()),
     }
 }

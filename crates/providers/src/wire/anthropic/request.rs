@@ -140,7 +140,7 @@ pub fn body(request: &Request, asked: &Asked<'_>) -> Result<Vec<u8>, serde_json:
     let max_tokens = asked.max_output.unwrap_or(FALLBACK_MAX_OUTPUT);
     let thinks = request.tool_choice == ToolChoice::Auto; // A forced call and thinking exclude each other.
     let effort = request.effort.filter(|_| thinks);
-    serde_json::to_vec(&Body {
+    let body = Body {
         model: asked.model,
         max_tokens,
         stream: asked.stream,
@@ -157,7 +157,11 @@ pub fn body(request: &Request, asked: &Asked<'_>) -> Result<Vec<u8>, serde_json:
         thinking: effort.and_then(|effort| thinking(effort, asked.thinking, max_tokens, &messages)),
         output_config: output_config(effort, request, asked),
         messages,
-    })
+    };
+    // Most bodies fit: system prompt and tools are some kilobytes, the history is what grows.
+    let mut bytes = Vec::with_capacity(8 * 1024 + request.system.len());
+    serde_json::to_writer(&mut bytes, &body)?;
+    Ok(bytes)
 }
 
 fn tools(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
