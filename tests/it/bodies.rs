@@ -266,3 +266,28 @@ prompt = "it {{ nodes.bad.status }} ASK-report"
     assert_eq!(output.stdout.trim(), "re report");
     assert_eq!(provider.requests_with("it failed").len(), 1);
 }
+
+#[test]
+fn the_keys_of_a_list_in_a_nested_file_may_name_its_inputs() {
+    let provider = ScriptedProvider::always(Reply::text("never"));
+    let inner = r#"
+schema = 1
+[workflow]
+name = "inner"
+[inputs.tag]
+type = "string"
+[node.a]
+kind = "set"
+value = "item ~ index"
+each = { items = ["x", "y"], key = "{{ inputs.tag }}-{{ item }}" }
+"#;
+    let outer = "schema = 1\n[workflow]\nname = \"outer\"\n[node.n]\nkind = \"workflow\"\nfile = \"inner.toml\"\n\
+                 with = { tag = \"'v'\" }\n";
+    let sandbox = house(&provider, outer);
+    sandbox.write("inner.toml", inner);
+    let output = run(&sandbox, &["--output-format", "json"]).run(BOUND).expect_code(0).json();
+    assert_eq!(output["result"], serde_json::json!(["x1", "y2"]));
+    let steps: Vec<&str> =
+        output["steps"].as_array().unwrap().iter().filter_map(|s| s["step"].as_str()).collect();
+    assert_eq!(steps, ["n", "n/a=v-x", "n/a=v-y"]);
+}

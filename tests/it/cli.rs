@@ -186,3 +186,47 @@ fn a_stream_has_the_shapes_that_others_parse() {
         result.is_some_and(|result| result["content"].as_str().is_some_and(|text| text.contains("hello")))
     );
 }
+
+#[test]
+fn a_check_of_a_file_needs_no_values_for_its_inputs_and_says_which_a_run_does() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "wf.toml",
+        r#"
+schema = 1
+[workflow]
+name = "wanting"
+[inputs.list]
+type = "json"
+[inputs.tag]
+type = "string"
+[node.a]
+kind = "set"
+value = "item"
+each = { items = "inputs.list", key = "{{ inputs.tag }}{{ item }}" }
+[node.b]
+kind = "set"
+value = "item"
+each = { items = ["x"], key = "{{ inputs.tag }}{{ item }}" }
+"#,
+    );
+    let output = claw(&sandbox, &["workflow", "check", "wf.toml"]).expect_code(0);
+    assert!(output.stdout.ends_with("; a run needs --input list=… --input tag=…\n"), "{output}");
+    claw(&sandbox, &["workflow", "graph", "wf.toml"]).expect_code(0);
+    claw(&sandbox, &["run", "wf.toml", "--plan"]).expect_code(2);
+    let args = [
+        "workflow",
+        "check",
+        "wf.toml",
+        "--input",
+        "list=[1]",
+        "--input",
+        "tag=t",
+        "--output-format",
+        "json",
+    ];
+    assert_eq!(claw(&sandbox, &args).expect_code(0).json()["inputs_needed"], serde_json::json!([]));
+    let wrong = ["workflow", "check", "wf.toml", "--input", "list=3", "--input", "tag=t"];
+    let output = claw(&sandbox, &wrong).expect_code(2);
+    assert!(output.stderr.contains("must give a list"), "{output}");
+}

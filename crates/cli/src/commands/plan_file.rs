@@ -7,6 +7,7 @@ use crate::services::{Setup, read_named};
 use crate::terminal::{Piped, piped_stdin};
 use claw_orchestrator::plan::InputArgs;
 use claw_orchestrator::plan::model::Plan;
+use claw_orchestrator::workflow::problem::Problem;
 use std::path::Path;
 
 /// Reads file and inputs and makes the plan. Problems are told here.
@@ -19,15 +20,42 @@ pub(super) fn load(
     inputs: &InputFlags,
     format: Format,
 ) -> Result<Plan, ExpectedError> {
+    let whole = |source: &str, args: &InputArgs| {
+        Plan::from_source(file, source, args, setup).map(|plan| (plan, Vec::new()))
+    };
+    read(setup, file, inputs, format, &whole).map(|(plan, _)| plan)
+}
+
+/// The same for a file that is only checked: with the inputs that a run would still need.
+///
+/// # Errors
+/// As for [`load`].
+pub(super) fn check(
+    setup: &Setup,
+    file: &Path,
+    inputs: &InputFlags,
+    format: Format,
+) -> Result<(Plan, Vec<String>), ExpectedError> {
+    let checked = |source: &str, args: &InputArgs| Plan::checked(file, source, args, setup);
+    read(setup, file, inputs, format, &checked)
+}
+
+fn read(
+    setup: &Setup,
+    file: &Path,
+    inputs: &InputFlags,
+    format: Format,
+    make: &dyn Fn(&str, &InputArgs) -> Result<(Plan, Vec<String>), Vec<Problem>>,
+) -> Result<(Plan, Vec<String>), ExpectedError> {
     let source = read_named(file, &setup.path(file))?;
     let args = input_args(setup, inputs)?;
     let text_of = |path: &Path| {
         if path == file { Some(source.clone()) } else { std::fs::read_to_string(setup.path(path)).ok() }
     };
-    match Plan::from_source(file, &source, &args, setup) {
-        Ok(plan) => {
+    match make(&source, &args) {
+        Ok((plan, open)) => {
             problems::warn(&text_of, &plan.warnings);
-            Ok(plan)
+            Ok((plan, open))
         }
         Err(found) => Err(problems::tell(file, &text_of, &found, format)?),
     }

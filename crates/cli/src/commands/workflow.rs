@@ -27,19 +27,27 @@ pub fn run(command: &WorkflowCommand) -> Result<u8, ExpectedError> {
 fn check(flags: &CheckFlags) -> Result<(), ExpectedError> {
     let source = &flags.source;
     let setup = Setup::read(source.cwd.as_deref())?;
-    let plan = plan_file::load(&setup, &setup.named(&source.file), source.inputs(), flags.output_format)?;
+    let file = setup.named(&source.file);
+    let (plan, open) = plan_file::check(&setup, &file, source.inputs(), flags.output_format)?;
     match flags.output_format {
         Format::Text => {
+            let wanted: Vec<String> = open.iter().map(|id| format!("--input {id}=…")).collect();
+            let wanted = match wanted.is_empty() {
+                true => String::new(),
+                false => format!("; a run needs {}", wanted.join(" ")),
+            };
             let warnings = match plan.warnings.len() {
                 0 => "no problems".to_owned(),
                 1 => "one warning".to_owned(),
                 n => format!("{n} warnings"),
             };
-            write_stdout(format!("{}: {} nodes, {warnings}\n", source.file.display(), plan.nodes.len()))
+            let (file, nodes) = (source.file.display(), plan.nodes.len());
+            write_stdout(format!("{file}: {nodes} nodes, {warnings}{wanted}\n"))
         }
         Format::Json | Format::StreamJson => write_stdout(format!(
             "{}\n",
-            json!({ "workflow": plan.name, "nodes": plan.nodes.len(), "problems": [], "warnings": plan.warnings })
+            json!({ "workflow": plan.name, "nodes": plan.nodes.len(), "inputs_needed": open, "problems": [],
+                    "warnings": plan.warnings })
         )),
     }
 }
@@ -47,7 +55,7 @@ fn check(flags: &CheckFlags) -> Result<(), ExpectedError> {
 fn graph(flags: &GraphFlags) -> Result<(), ExpectedError> {
     let source = &flags.source;
     let setup = Setup::read(source.cwd.as_deref())?;
-    let plan = plan_file::load(&setup, &setup.named(&source.file), source.inputs(), Format::Text)?;
+    let (plan, _) = plan_file::check(&setup, &setup.named(&source.file), source.inputs(), Format::Text)?;
     write_stdout(plan.graph(style(flags.format)))
 }
 

@@ -47,6 +47,8 @@ pub(super) struct Build<'a> {
     pub surroundings: &'a dyn Surroundings,
     /// By file: those of the first are known, of nested ones only that they are there.
     pub inputs: &'a [IndexMap<String, InputValue>],
+    /// Of the first file: those that nobody gave a value yet.
+    pub open_inputs: &'a [String],
     /// By file.
     pub limits: &'a [Limits],
     pub facts: Vec<Facts>,

@@ -3,7 +3,9 @@
 use super::build::{Build, Spot, Visible};
 use super::model::{Each, EachFail, EachSource, Work};
 use crate::addr::ItemKey;
-use crate::expr::{Binding, Data, EvalError, Expr, InputView, Render, Root, Scope, ScopeData, Template};
+use crate::expr::{
+    Binding, Data, EvalError, Expr, InputView, Reference, Render, Root, Scope, ScopeData, Template,
+};
 use crate::workflow::file::{NodeFile, Section, Val, ValKind};
 use crate::workflow::problem::Code;
 use serde_json::Value as Json;
@@ -29,7 +31,7 @@ impl Each {
 
     /// Whether items come from an agent, a command or a file.
     pub fn is_dynamic(&self) -> bool {
-        !matches!(self.source, EachSource::Static(_))
+        !matches!(self.source, EachSource::Static(_) | EachSource::Listed(_))
     }
 }
 
@@ -89,9 +91,15 @@ impl<'a> Build<'a> {
         let spot = self.spot(node, "each", source_value);
         let max = each.count("max");
         let source = match written {
-            Written::List(items) => EachSource::Static(self.items(&spot, bind, key.as_ref(), items, max)?),
+            Written::List(items) => {
+                self.at_most(&spot, items.len(), max);
+                match key.as_ref().filter(|key| self.waits_for_inputs(key)) {
+                    Some(_) => EachSource::Listed(items),
+                    None => EachSource::Static(self.items(&spot, bind, key.as_ref(), items)?),
+                }
+            }
             Written::Source(source) => {
-                if max.is_none() {
+                if max.is_none() && !self.is_unknown_list(&source) {
                     let problem = spot.problem(
                         Code::E172,
                         "the number of items is not known before the run, so `each.max` is required",
@@ -102,10 +110,17 @@ impl<'a> Build<'a> {
             }
         };
         let min_success = each.count("min_success");
-        if let (EachSource::Static(items), Some(least)) = (&source, min_success)
-            && least > items.len()
+        let count = match &source {
+            EachSource::Static(items) => Some(items.len()),
+            EachSource::Listed(items) => Some(items.len()),
+            EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_) => {
+                None
+            }
+        };
+        if let (Some(count), Some(least)) = (count, min_success)
+            && least > count
         {
-            let message = format!("`min_success` is {least}, there are {} items", items.len());
+            let message = format!("`min_success` is {least}, there are {count} items");
             self.problems.push(spot.problem(Code::E174, message));
         }
         Some(Each {
@@ -193,8 +208,8 @@ impl<'a> Build<'a> {
     fn items_expr(&mut self, node: &'a NodeFile, value: &Val, visible: &Visible<'_>) -> Option<Written> {
         let spot = self.spot(node, "each.items", value);
         let expr: Expr = self.expr(&spot, value.text().unwrap_or_default(), visible)?;
-        // What a nested file is given is known when it is called.
-        if self.file > 0 || expr.references().iter().any(|name| name.root() != Root::Inputs) {
+        let known = |name: &Reference| name.root() == Root::Inputs && !self.is_unknown(name);
+        if !expr.references().iter().all(known) {
             return Some(Written::Source(EachSource::Items(expr)));
         }
         match expr.eval(&self.scope(Vec::new(), None)) {
@@ -221,18 +236,44 @@ impl<'a> Build<'a> {
         Scope::new(ScopeData { inputs: Arc::new(inputs), bindings, index, ..ScopeData::default() })
     }
 
+    /// An input whose value is not known when the plan is made: a nested file gets it when it is called.
+    fn is_unknown(&self, name: &Reference) -> bool {
+        name.root() == Root::Inputs
+            && (self.file > 0 || name.path.get(1).is_some_and(|id| self.open_inputs.contains(id)))
+    }
+
+    fn waits_for_inputs(&self, key: &Template) -> bool {
+        key.references().any(|(name, _)| self.is_unknown(name))
+    }
+
+    /// A list that would be known if all inputs of the user's file were.
+    fn is_unknown_list(&self, source: &EachSource) -> bool {
+        match source {
+            EachSource::Items(expr) => {
+                self.file == 0 && expr.references().iter().all(|name| name.root() == Root::Inputs)
+            }
+            EachSource::Static(_)
+            | EachSource::Listed(_)
+            | EachSource::Glob { .. }
+            | EachSource::Lines(_)
+            | EachSource::Jsonl(_) => false,
+        }
+    }
+
+    fn at_most(&mut self, spot: &Spot<'_>, count: usize, max: Option<usize>) {
+        if let Some(max) = max.filter(|max| count > *max) {
+            let message = format!("there are {count} items, `max` allows {max}");
+            self.problems.push(spot.problem(Code::E173, message));
+        }
+    }
+
     fn items(
         &mut self,
         spot: &Spot<'_>,
         bind: &str,
         key: Option<&Template>,
         items: Vec<Json>,
-        max: Option<usize>,
     ) -> Option<Vec<(ItemKey, Json)>> {
-        if let Some(max) = max.filter(|max| items.len() > *max) {
-            let message = format!("there are {} items, `max` allows {max}", items.len());
-            self.problems.push(spot.problem(Code::E173, message));
-        }
         let base = self.scope(Vec::new(), None).data().clone();
         let data_key = key.is_none();
         let mut seen: HashMap<ItemKey, usize> = HashMap::new();

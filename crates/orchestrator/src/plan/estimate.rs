@@ -81,6 +81,7 @@ fn items(node: &Node) -> (usize, bool) {
     let Some(each) = &node.each else { return (1, true) };
     match &each.source {
         EachSource::Static(items) => (items.len(), true),
+        EachSource::Listed(items) => (items.len(), true),
         EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_) => {
             (each.max.unwrap_or(1), false)
         }

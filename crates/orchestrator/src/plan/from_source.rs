@@ -47,17 +47,41 @@ impl Plan {
         args: &InputArgs,
         surroundings: &dyn Surroundings,
     ) -> Result<Self, Vec<Problem>> {
+        Self::planned(file, text, (args, true), surroundings).map(|(plan, _)| plan)
+    }
+
+    /// The same of a file that is only looked at: inputs without a value stay open. Their names stand beside the plan,
+    /// which is not one to run.
+    ///
+    /// # Errors
+    /// As for [`Self::from_source`], without E120 of the file's own inputs.
+    pub fn checked(
+        file: &Path,
+        text: &str,
+        args: &InputArgs,
+        surroundings: &dyn Surroundings,
+    ) -> Result<(Self, Vec<String>), Vec<Problem>> {
+        Self::planned(file, text, (args, false), surroundings)
+    }
+
+    fn planned(
+        file: &Path,
+        text: &str,
+        (args, demands): (&InputArgs, bool),
+        surroundings: &dyn Surroundings,
+    ) -> Result<(Self, Vec<String>), Vec<Problem>> {
         let loaded = files::load(file, text, surroundings)?;
         let forest = Forest::new(&loaded)?;
         let top = &forest.files[0];
-        let (known, input_problems) = match inputs::check(&top.source, &top.written, args) {
+        let open = if demands { Vec::new() } else { inputs::missing(&top.written, args) };
+        let (known, input_problems) = match inputs::check(&top.source, &top.written, args, &open) {
             Ok(known) => (known, Vec::new()),
             Err(problems) => (declared_only(&top.written), problems),
         };
         let nested = forest.files.iter().skip(1).map(|file| declared_only(&file.written));
         let inputs: Vec<_> = std::iter::once(known).chain(nested).collect();
         let limits = all_limits(forest.files, surroundings);
-        let mut build = Build::new(&forest, surroundings, &inputs, &limits);
+        let mut build = Build::new(&forest, surroundings, (&inputs, &open), &limits);
         build.problems = input_problems;
         for file in 0..forest.files.len() {
             build.enter(file);
@@ -76,7 +100,7 @@ impl Plan {
         let warnings = build.finish()?;
         let keys = &top.written.top;
         let workflow = |name| keys.section("workflow").and_then(|w| w.text(name)).unwrap_or_default();
-        Ok(Self {
+        let plan = Self {
             name: workflow("name").to_owned(),
             description: workflow("description").to_owned(),
             result,
@@ -89,7 +113,8 @@ impl Plan {
             file: file.to_owned(),
             source: Arc::clone(&top.source.text),
             inputs: inputs.into_iter().next().unwrap_or_default(),
-        })
+        };
+        Ok((plan, open))
     }
 }
 
@@ -167,7 +192,7 @@ impl<'a> Build<'a> {
     fn new(
         forest: &'a Forest<'a>,
         surroundings: &'a dyn Surroundings,
-        inputs: &'a [IndexMap<String, InputValue>],
+        (inputs, open_inputs): (&'a [IndexMap<String, InputValue>], &'a [String]),
         limits: &'a [Limits],
     ) -> Self {
         Self {
@@ -177,6 +202,7 @@ impl<'a> Build<'a> {
             folder: &forest.files[0].folder,
             surroundings,
             inputs,
+            open_inputs,
             limits,
             facts: Vec::new(),
             own_agents: forest.files.iter().map(|_| HashMap::new()).collect(),

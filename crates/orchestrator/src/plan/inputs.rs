@@ -94,16 +94,27 @@ fn decl(keys: &Section) -> InputDecl {
     InputDecl { ty, default, secret: keys.flag("secret").unwrap_or(false) }
 }
 
-/// Checks what is given (E120 to E122, with the names).
+/// Inputs that must be given and are not, in the order of the file.
+pub(super) fn missing(file: &WorkflowFile, args: &InputArgs) -> Vec<String> {
+    let open = |(id, decl): &(String, InputDecl)| decl.default.is_none() && !args.given.contains_key(id);
+    declared(file).into_iter().filter(open).map(|(id, _)| id).collect()
+}
+
+/// Checks what is given (E120 to E122, with the names). Those that are `open` stay null.
 pub(super) fn check(
     source: &Source,
     file: &WorkflowFile,
     args: &InputArgs,
+    open: &[String],
 ) -> Result<IndexMap<String, InputValue>, Vec<Problem>> {
     let mut out = IndexMap::new();
     let mut problems = Vec::new();
     let declared = declared(file);
     for ((id, span, _), decl) in file.top.map("inputs").iter().zip(declared.values()) {
+        if open.iter().any(|open| open == id.as_ref()) {
+            out.insert(id.to_string(), decl.holding(Json::Null));
+            continue;
+        }
         match value_of(source, (id, span), decl, args.given.get(id.as_ref())) {
             Ok(value) => drop(out.insert(id.to_string(), value)),
             Err(problem) => problems.push(*problem),

@@ -145,6 +145,7 @@ fn agents_of(node: &Node, needed: &[usize]) -> usize {
     };
     match node.each.as_ref().map(|each| &each.source) {
         Some(EachSource::Static(items)) => one.saturating_mul(items.len()),
+        Some(EachSource::Listed(items)) => one.saturating_mul(items.len()),
         Some(_) | None => one,
     }
 }

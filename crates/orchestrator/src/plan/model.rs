@@ -535,9 +535,11 @@ pub struct Each {
 pub enum EachSource {
     /// Known when planned: key and value, keys distinct.
     Static(Vec<(ItemKey, Value)>),
+    /// A list in the file whose keys name inputs that are known when the file is called.
+    Listed(Vec<Value>),
     /// A list out of an expression.
     Items(Expr),
-    /// A list in the file whose keys need a run to be known (never with duplicates).
+    /// Files by pattern.
     Glob {
         /// Patterns.
         include: Vec<Template>,

@@ -63,6 +63,7 @@ fn permission(work: &Work) -> Option<Permission> {
 fn items(each: &Each) -> String {
     match (&each.source, each.max) {
         (EachSource::Static(items), _) => format!("{} items", items.len()),
+        (EachSource::Listed(items), _) => format!("{} items", items.len()),
         (_, Some(max)) => format!("at most {max} items"),
         (_, None) => "items".to_owned(),
     }
@@ -254,6 +255,7 @@ impl Plan {
                 EachSource::Static(items) => {
                     json!({ "keys": items.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>() })
                 }
+                EachSource::Listed(items) => json!({ "max": items.len() }),
                 EachSource::Items(_)
                 | EachSource::Glob { .. }
                 | EachSource::Lines(_)

@@ -49,7 +49,7 @@ impl<'a> Texts<'a> {
     fn each(&mut self, each: &'a Each) {
         self.templates.extend(&each.key);
         match &each.source {
-            EachSource::Static(_) => {}
+            EachSource::Static(_) | EachSource::Listed(_) => {}
             EachSource::Items(expr) => self.exprs.push(expr),
             EachSource::Glob { include, exclude } => self.templates.extend(include.iter().chain(exclude)),
             EachSource::Lines(path) | EachSource::Jsonl(path) => self.templates.push(path),

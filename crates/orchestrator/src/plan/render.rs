@@ -225,6 +225,7 @@ fn shown(node: &Node) -> String {
     };
     let times = match node.each.as_ref().map(|each| &each.source) {
         Some(EachSource::Static(items)) => format!(" ×{}", items.len()),
+        Some(EachSource::Listed(items)) => format!(" ×{}", items.len()),
         Some(_) => " ×n".to_owned(),
         None => String::new(),
     };

@@ -281,7 +281,11 @@ fn is_there(addr: &StepAddr, node: &Node, history: &History) -> bool {
     let listed = match node.each.as_ref().map(|each| &each.source) {
         Some(EachSource::Static(items)) => items.iter().any(|(key, _)| key == item),
         Some(
-            EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_),
+            EachSource::Listed(_)
+            | EachSource::Items(_)
+            | EachSource::Glob { .. }
+            | EachSource::Lines(_)
+            | EachSource::Jsonl(_),
         )
         | None => false,
     };

@@ -165,6 +165,7 @@ impl Stubs {
             Some(EachSource::Static(items)) if node.parent.is_none() => items,
             Some(
                 EachSource::Static(_)
+                | EachSource::Listed(_)
                 | EachSource::Items(_)
                 | EachSource::Glob { .. }
                 | EachSource::Lines(_)

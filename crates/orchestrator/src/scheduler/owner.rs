@@ -6,7 +6,7 @@ use super::frame::{Frame, FrameIx, Place, Views, loop_binding};
 use super::settle::plain_end;
 use super::state::{NodePhase, StepPhase, StepRole};
 use crate::addr::StepAddr;
-use crate::expr::{Data, EvalError, InputView, Scope};
+use crate::expr::{Binding, Data, EvalError, InputView, NodeView, Scope};
 use crate::journal::record::{EndState, Ended, Entry};
 use crate::plan::model::{GroupWork, Isolation, Loop, NestedFile, Node, OnError, OnExhausted, Work};
 use claw_agents::outcome::FailureClass;
@@ -30,8 +30,6 @@ pub(super) struct Owner {
     pub current: Option<StepIx>,
     /// What is seen of the nodes around it.
     pub seen: Views,
-    /// Values of a nested file's inputs.
-    pub inputs: Option<Arc<IndexMap<String, InputView>>>,
     /// What all iterations rest on.
     pub base: Digest,
     /// What the iterations so far gave.
@@ -75,13 +73,6 @@ impl Schedule {
         let plan = Arc::clone(&self.plan);
         let place = self.place_of(step);
         let node = &plan.nodes[place.node.at()];
-        let inputs = match &node.work {
-            Work::Group(group) => match self.with(step, group.nested.as_ref()) {
-                Ok(inputs) => inputs,
-                Err(error) => return self.fail_step(step, FailureClass::Expr, error.to_string()),
-            },
-            Work::Agent(_) | Work::Command(_) | Work::Set { .. } | Work::Merge(_) | Work::Gate(_) => None,
-        };
         let base = self.owner_base(step, place);
         let seen = self.seen_from_inside(place);
         let current = &mut self.steps[step.at()];
@@ -93,7 +84,6 @@ impl Schedule {
             frame: None,
             current: None,
             seen,
-            inputs,
             base,
             past: None,
             expired: false,
@@ -117,13 +107,14 @@ impl Schedule {
         Digest::of_parts(parts)
     }
 
+    /// Values of a nested file's inputs, for one iteration.
     fn with(
         &self,
-        step: StepIx,
-        nested: Option<&NestedFile>,
-    ) -> Result<Option<Arc<IndexMap<String, InputView>>>, WithFailed> {
-        let Some(nested) = nested else { return Ok(None) };
-        let scope = self.step_scope(step);
+        place: Place,
+        nested: &NestedFile,
+        (bindings, index): (Vec<Binding>, Option<usize>),
+    ) -> Result<Arc<IndexMap<String, InputView>>, WithFailed> {
+        let scope = self.scope(place.frame, bindings, index);
         let mut views = IndexMap::new();
         for (name, decl) in &nested.inputs {
             let given = match nested.with.iter().find(|(with, _)| with == name) {
@@ -137,7 +128,7 @@ impl Schedule {
             let view = InputView { value: Data::new(input.value), fenced: input.fenced, keyed: None };
             views.insert(name.clone(), view);
         }
-        Ok(Some(Arc::new(views)))
+        Ok(Arc::new(views))
     }
 
     pub(super) fn begin_iteration(&mut self, step: StepIx, carried: Vec<(String, Data)>) {
@@ -169,17 +160,18 @@ impl Schedule {
 
     fn begin_body(&mut self, step: StepIx, place: Place, group: &GroupWork, addr: StepAddr, context: Digest) {
         let plan = Arc::clone(&self.plan);
-        let (mut bindings, index) = self.step_bindings(step);
+        let (mut bindings, mut index) = self.iteration_bindings(step);
         let outer = self.frame(place.frame);
         let (mut inputs, mut level) = (Arc::clone(&outer.inputs), outer.level);
         let Some(owner) = self.steps[step.at()].owner.as_ref() else { return };
-        if plan.nodes[place.node.at()].repeat.is_some() {
-            bindings.push(loop_binding(owner.iteration, &owner.carried));
-        }
         let mut views = Arc::clone(&owner.seen);
         if let Some(nested) = &group.nested {
-            inputs = owner.inputs.clone().unwrap_or_default();
-            bindings.clear();
+            inputs = match self.with(place, nested, (std::mem::take(&mut bindings), index.take())) {
+                Ok(inputs) => inputs,
+                Err(error) => {
+                    return self.close_owner_failed(step, FailureClass::Expr, error.to_string());
+                }
+            };
             views = Views::default();
             level = self.gate.level(&nested.limits, level);
         }
@@ -210,7 +202,10 @@ impl Schedule {
             return;
         }
         let came = self.body_came_to(ix, step);
-        let scope = self.body_scope(ix);
+        let scope = match (&came, self.is_nested(step)) {
+            (Came::To(value), true) => self.nested_scope(step, value),
+            (Came::To(_) | Came::Failed { .. } | Came::Cancelled, _) => self.body_scope(ix),
+        };
         let outputs = self.body_digest(ix);
         // Nobody looks into it any more: what it holds goes.
         let frame = &mut self.frames[ix.at()];
@@ -373,12 +368,42 @@ impl Schedule {
     fn own_scope(&self, owner: StepIx, step: StepIx, state: EndState) -> Scope {
         let place = self.place_of(owner);
         let node = &self.plan.nodes[place.node.at()];
+        let view = self.step_view(node, step, state);
+        self.seen_with(owner, view, self.step_bindings(step))
+    }
+
+    fn seen_with(&self, owner: StepIx, own: NodeView, around: (Vec<Binding>, Option<usize>)) -> Scope {
+        let (bindings, index) = around;
+        let place = self.place_of(owner);
         let mut views =
             self.steps[owner.at()].owner.as_ref().map(|owner| Arc::clone(&owner.seen)).unwrap_or_default();
-        let view = self.step_view(node, step, state);
-        Arc::make_mut(&mut views).insert(node.id.as_str().to_owned(), Arc::new(view));
-        let (bindings, index) = self.step_bindings(step);
+        let id = self.plan.nodes[place.node.at()].id.as_str();
+        Arc::make_mut(&mut views).insert(id.to_owned(), Arc::new(own));
         self.scope_with(place.frame, views, bindings, index)
+    }
+
+    fn is_nested(&self, owner: StepIx) -> bool {
+        let node = self.steps[owner.at()].node;
+        matches!(&self.plan.nodes[node.at()].work, Work::Group(group) if group.nested.is_some())
+    }
+
+    /// What the loop of a nested file evaluates in: the names of its caller, never those inside it.
+    fn nested_scope(&self, owner: StepIx, value: &Value) -> Scope {
+        let place = self.place_of(owner);
+        let node = &self.plan.nodes[place.node.at()];
+        let mut view = self.step_view(node, owner, EndState::Succeeded);
+        view.output = Data::new(value.clone());
+        self.seen_with(owner, view, self.iteration_bindings(owner))
+    }
+
+    /// What a step sees that owns iterations, its present one included.
+    fn iteration_bindings(&self, step: StepIx) -> (Vec<Binding>, Option<usize>) {
+        let (mut bindings, index) = self.step_bindings(step);
+        let step = &self.steps[step.at()];
+        let repeats = self.plan.nodes[step.node.at()].repeat.is_some();
+        let owner = step.owner.as_ref().filter(|_| repeats);
+        bindings.extend(owner.map(|owner| loop_binding(owner.iteration, &owner.carried)));
+        (bindings, index)
     }
 
     fn close_owner(&mut self, ix: StepIx, value: Value) {

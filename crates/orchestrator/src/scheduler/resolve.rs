@@ -122,6 +122,7 @@ impl Schedule {
                 });
                 return self.activate(place, items.collect());
             }
+            EachSource::Listed(items) => return self.expand(place, each, items.clone()),
             EachSource::Items(expr) => {
                 return match expr.eval(&scope) {
                     Ok(Value::Array(items)) => self.expand(place, each, items),
@@ -441,7 +442,7 @@ impl Schedule {
             bindings.push(Binding {
                 name: each.bind.as_str().into(),
                 value: item.value.clone(),
-                dynamic: !matches!(each.source, EachSource::Static(_)),
+                dynamic: each.is_dynamic(),
                 file: None,
             });
         }

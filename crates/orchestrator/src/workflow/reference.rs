@@ -26,7 +26,7 @@ Inside a loop, `loop` is the nearest one. `until` and `carry` of a group, and it
 those of any other node see the node itself by its own name, as the output of this iteration.
 - A node of a body, the name of an item and a carried name must differ from every name that is visible there: an \
 `each` inside the body of another needs an `as` of its own.
-- Keys of a list in the file are made before anything runs: they see inputs (not those of a nested file) and the item.
+- Keys of a list in the file are made before anything runs: they see inputs and the item.
 - A nested file sees nothing but its own inputs. `with` holds expressions: a text is written `\"'like this'\"`. Limits \
 that it does not give are those of its caller; of two, the smaller holds. Called twice, it runs twice. Bodies and \
 nested files lie at most 16 levels deep.

@@ -236,12 +236,11 @@ fn what_a_group_needs_and_what_an_iteration_is_handed_are_content_of_its_body() 
     assert_ne!(rounds.launches[0].key, rounds.launches[1].key);
 }
 
-#[test]
-fn a_nested_file_has_its_own_inputs_and_is_held_by_its_own_limits() {
-    let nested = NestedFile {
+fn nested(with: &str) -> NestedFile {
+    NestedFile {
         file: "inner.toml".into(),
         name: "inner".into(),
-        with: vec![("n".into(), Expr::parse("item").unwrap())],
+        with: vec![("n".into(), Expr::parse(with).unwrap())],
         inputs: IndexMap::from([(
             "n".to_owned(),
             crate::plan::decl::InputDecl {
@@ -252,10 +251,30 @@ fn a_nested_file_has_its_own_inputs_and_is_held_by_its_own_limits() {
         )]),
         limits: Limits { concurrency: 1, commands: 1, agents: 9, depth: 2, providers: IndexMap::new() },
         budget: None,
-    };
+    }
+}
+
+#[test]
+fn the_loop_of_a_nested_file_sees_what_its_caller_sees_and_hands_on_what_it_carries() {
+    let mut sub = looped(group("sub", &[0]), 5, "sub.t >= up * 3");
+    sub.repeat.as_mut().unwrap().carry = vec![("last".into(), Expr::parse("sub.t").unwrap())];
+    if let Work::Group(work) = &mut sub.work {
+        work.nested = Some(nested("up + loop.last | default(0)"));
+        work.result = Some(Expr::parse("{'t': total}").unwrap());
+    }
+    let body = vec![agent("ask", &[]), set("total", &[0], "inputs.n")];
+    let mut play = play(plan_with(vec![set("up", &[], "4"), sub], vec![(1, body)]));
+    for round in 1..=3 {
+        play.succeed(&format!("sub@{round}/ask"));
+    }
+    assert_eq!(play.end.as_ref().unwrap().result, json!({ "t": 12 }));
+}
+
+#[test]
+fn a_nested_file_has_its_own_inputs_and_is_held_by_its_own_limits() {
     let mut node = each(group("g", &[]), items(2));
     if let Work::Group(work) = &mut node.work {
-        work.nested = Some(nested);
+        work.nested = Some(nested("item"));
     }
     let body = vec![prompt(agent("a", &[]), "{{ inputs.n }}"), prompt(agent("b", &[]), "{{ inputs.n }}")];
     let mut play = play(plan_with(vec![node], vec![(0, body)]));
