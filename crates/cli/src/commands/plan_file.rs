@@ -40,12 +40,15 @@ pub(super) fn check(
     read(setup, file, inputs, format, &checked)
 }
 
+/// Makes a plan of a file's text; with it the inputs that have no value.
+type Make<'a> = &'a dyn Fn(&str, &InputArgs) -> Result<(Plan, Vec<String>), Vec<Problem>>;
+
 fn read(
     setup: &Setup,
     file: &Path,
     inputs: &InputFlags,
     format: Format,
-    make: &dyn Fn(&str, &InputArgs) -> Result<(Plan, Vec<String>), Vec<Problem>>,
+    make: Make<'_>,
 ) -> Result<(Plan, Vec<String>), ExpectedError> {
     let source = read_named(file, &setup.path(file))?;
     let args = input_args(setup, inputs)?;

@@ -121,6 +121,12 @@ impl Screen {
         self.flush();
     }
 
+    /// The same behind a question that nobody answered here: its line is left.
+    pub fn resume_below(&mut self) {
+        self.read &= say("\n");
+        self.resume();
+    }
+
     /// Takes the bars away for good and tells what is left to tell. `true`: somebody reads standard error.
     pub fn finish(mut self) -> bool {
         if self.suspended {

@@ -110,19 +110,7 @@ impl<'a> Build<'a> {
             }
         };
         let min_success = each.count("min_success");
-        let count = match &source {
-            EachSource::Static(items) => Some(items.len()),
-            EachSource::Listed(items) => Some(items.len()),
-            EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_) => {
-                None
-            }
-        };
-        if let (Some(count), Some(least)) = (count, min_success)
-            && least > count
-        {
-            let message = format!("`min_success` is {least}, there are {count} items");
-            self.problems.push(spot.problem(Code::E174, message));
-        }
+        self.at_least(&spot, &source, min_success);
         Some(Each {
             source,
             bind: bind.to_owned(),
@@ -257,6 +245,20 @@ impl<'a> Build<'a> {
             | EachSource::Glob { .. }
             | EachSource::Lines(_)
             | EachSource::Jsonl(_) => false,
+        }
+    }
+
+    fn at_least(&mut self, spot: &Spot<'_>, source: &EachSource, min_success: Option<usize>) {
+        let count = match source {
+            EachSource::Static(items) => items.len(),
+            EachSource::Listed(items) => items.len(),
+            EachSource::Items(_) | EachSource::Glob { .. } | EachSource::Lines(_) | EachSource::Jsonl(_) => {
+                return;
+            }
+        };
+        if let Some(least) = min_success.filter(|least| *least > count) {
+            let message = format!("`min_success` is {least}, there are {count} items");
+            self.problems.push(spot.problem(Code::E174, message));
         }
     }
 

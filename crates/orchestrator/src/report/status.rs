@@ -53,6 +53,8 @@ pub struct RunFacts {
     pub stopped: bool,
     /// A person stopped it (`claw runs stop`, `q`).
     pub cancelled: bool,
+    /// An optional node inside a group failed.
+    pub partial: bool,
     /// Its nodes.
     pub nodes: Vec<NodeEnd>,
 }
@@ -70,7 +72,7 @@ pub fn derive(facts: &RunFacts) -> (RunStatus, u8) {
         (facts.stopped, RunStatus::Stopped, 3),
         (facts.cancelled, RunStatus::Cancelled, 5),
         (counts(false), RunStatus::Failed, 1),
-        (counts(true), RunStatus::Partial, 7),
+        (counts(true) || facts.partial, RunStatus::Partial, 7),
     ];
     let first = cases.into_iter().find(|(holds, ..)| *holds);
     first.map_or((RunStatus::Succeeded, 0), |(_, status, code)| (status, code))
@@ -125,6 +127,7 @@ mod tests {
             paused: true,
             stopped: true,
             cancelled: true,
+            partial: true,
             nodes: vec![node(Failed), NodeEnd { optional: true, ..node(Failed) }],
         };
         let mut codes = vec![derive(&facts).1];
@@ -144,6 +147,8 @@ mod tests {
         codes.push(derive(&facts).1);
         facts.nodes.clear();
         codes.push(derive(&facts).1);
-        assert_eq!(codes, [143, 70, 74, 4, 3, 5, 1, 7, 0]);
+        facts.partial = false;
+        codes.push(derive(&facts).1);
+        assert_eq!(codes, [143, 70, 74, 4, 3, 5, 1, 7, 7, 0]);
     }
 }

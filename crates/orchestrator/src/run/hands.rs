@@ -134,7 +134,9 @@ impl Hands {
     /// Takes named locks against other processes of this project, in the order given.
     pub fn lock(&self, step: StepIx, names: Vec<String>, run: RunRef) {
         let folder = self.options.runs.folder().join("locks");
-        self.locks.take(step, folder, names, move |result| {
+        let waiting = run.clone();
+        let busy = move |name| waiting.tell(RunMsg::Fact(Event::LockBusy { step, name }));
+        self.locks.take(step, folder, names, busy, move |result| {
             run.tell(RunMsg::Fact(Event::LocksHeld { step, result }));
         });
     }

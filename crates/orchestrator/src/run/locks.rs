@@ -21,12 +21,14 @@ struct Holding {
 }
 
 impl LockRoom {
-    /// Takes them in their order, waiting for other processes; says when all are held, or why not.
+    /// Takes them in their order, waiting for other processes; says which one is not free, and when all are held, or why
+    /// not.
     pub fn take(
         &self,
         step: StepIx,
         folder: PathBuf,
         names: Vec<String>,
+        busy: impl Fn(String) + Send + Sync + 'static,
         say: impl FnOnce(Result<(), NotLocked>) + Send + 'static,
     ) {
         let unwanted = CancelToken::new();
@@ -34,7 +36,7 @@ impl LockRoom {
         let room = self.clone();
         tasks::spawn("locks", async move {
             let taken = tokio::select! {
-                taken = take_all(folder, names) => taken.map_err(|error| NotLocked { message: error.to_string() }),
+                taken = take_all(folder, names, &busy) => taken.map_err(|error| NotLocked { message: error.to_string() }),
                 () = unwanted.cancelled() => return,
             };
             let result = taken.map(|held| {
@@ -59,12 +61,23 @@ impl LockRoom {
     }
 }
 
-async fn take_all(folder: PathBuf, names: Vec<String>) -> Result<Vec<FileLock>, LockFailed> {
+async fn take_all(
+    folder: PathBuf,
+    names: Vec<String>,
+    busy: &(dyn Fn(String) + Send + Sync),
+) -> Result<Vec<FileLock>, LockFailed> {
     durable::private_dir(&folder).map_err(|source| LockFailed::Io { path: folder.clone(), source })?;
     let owner = Owner { pid: std::process::id(), since: clock::now(), socket: None };
     let mut held = Vec::with_capacity(names.len());
     for name in names {
-        held.push(FileLock::when_free(folder.join(format!("{name}.lock")), owner.clone()).await?);
+        let path = folder.join(format!("{name}.lock"));
+        held.push(match FileLock::take(&path, &owner) {
+            Err(LockFailed::Held { .. }) => {
+                busy(name);
+                FileLock::when_free(path, owner.clone()).await?
+            }
+            taken => taken?,
+        });
     }
     Ok(held)
 }
@@ -72,15 +85,18 @@ async fn take_all(folder: PathBuf, names: Vec<String>) -> Result<Vec<FileLock>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::oneshot;
+    use tokio::sync::{mpsc, oneshot};
 
     fn taken(
         room: &LockRoom,
         step: u32,
         folder: &tempfile::TempDir,
+        told: &mpsc::UnboundedSender<String>,
     ) -> oneshot::Receiver<Result<(), NotLocked>> {
         let (say, said) = oneshot::channel();
-        room.take(StepIx(step), folder.path().join("locks"), vec!["a".into(), "b".into()], |result| {
+        let told = told.clone();
+        let busy = move |name| told.send(name).unwrap();
+        room.take(StepIx(step), folder.path().join("locks"), vec!["a".into(), "b".into()], busy, |result| {
             let _ = say.send(result);
         });
         said
@@ -91,8 +107,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // Two rooms stand for two processes: the kernel's locks belong to open files.
         let (mine, other) = (LockRoom::default(), LockRoom::default());
-        assert_eq!(taken(&mine, 1, &folder).await.unwrap(), Ok(()));
-        let mut waits = taken(&other, 1, &folder);
+        let (told, mut busy) = mpsc::unbounded_channel();
+        assert_eq!(taken(&mine, 1, &folder, &told).await.unwrap(), Ok(()));
+        assert!(busy.try_recv().is_err());
+        let mut waits = taken(&other, 1, &folder, &told);
+        assert_eq!(busy.recv().await.as_deref(), Some("a"));
         assert!(waits.try_recv().is_err());
         mine.let_go(StepIx(1));
         assert_eq!(waits.await.unwrap(), Ok(()));

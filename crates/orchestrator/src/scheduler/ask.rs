@@ -11,9 +11,17 @@ use crate::report::event::{RunEventKind, StepState, WaitingFor};
 use claw_agents::outcome::FailureClass;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where git merges ask, the choice that ends them.
 const STOP: &str = "stop";
+/// What can be done about a command in doubt.
+const RETRY: &str = "retry";
+const SKIP: &str = "skip";
+/// Why a step in doubt is skipped.
+pub(super) const IN_DOUBT: &str = "in doubt after a crash";
+/// Where no gate says otherwise.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Schedule {
     /// A gate whose needs are final: answered before, or asked now.
@@ -67,9 +75,8 @@ impl Schedule {
         step.question = Some(Box::new(question.clone()));
         let plan = Arc::clone(&self.plan);
         let node = &plan.nodes[step.node.at()];
-        if matches!(node.work, Work::Gate(_)) {
-            self.orders.push(Command::ExpireGate { step: ix, delay: node.timeout });
-        }
+        let delay = if matches!(node.work, Work::Gate(_)) { node.timeout } else { LONGEST };
+        self.orders.push(Command::ExpireGate { step: ix, delay });
         self.tell(addr.clone(), None, StepState::Waiting(WaitingFor::Gate));
         let kind = RunEventKind::GateAsked(Box::new(question));
         self.orders.push(Command::Tell { step: Some(addr), attempt: None, kind });
@@ -106,12 +113,43 @@ impl Schedule {
             let value = Arc::new(json!({ "choice": answer.choice, "comment": answer.comment }));
             return self.known(ix, value);
         }
+        if matches!(plan.nodes[step.node.at()].work, Work::Command(_)) {
+            return match answer.choice == RETRY {
+                true if self.going == Going::On => self.queue(ix),
+                true => {}
+                false => self.skip_step(ix, IN_DOUBT),
+            };
+        }
         if answer.choice == STOP {
             return self.fail_step(ix, FailureClass::Conflict, "stopped at a conflict".to_owned());
         }
         step.answer = Some(answer);
         if self.going == Going::On {
             self.queue(ix);
+        }
+    }
+
+    /// A command that was interrupted by a crash: only a person knows whether it took effect.
+    pub(super) fn ask_in_doubt(&mut self, ix: StepIx) {
+        let step = &self.steps[ix.at()];
+        let addr = step.addr.clone();
+        let message = format!(
+            "in doubt: attempt {} was interrupted while its command ran, unknown whether it took effect (it ran at \
+             least once). Check, then `{RETRY}` runs it again, `{SKIP}` goes on without it (`on_crash` on the node \
+             decides it for good)",
+            step.attempt,
+        );
+        let question = Question {
+            message,
+            show: Vec::new(),
+            choices: vec![RETRY.to_owned(), SKIP.to_owned()],
+            default: None,
+            until: None,
+        };
+        // An answer holds for the attempt that it was given for.
+        match self.past.answer(&addr).filter(|(asked, _)| asked.message == question.message) {
+            Some((_, answer)) => self.gate_answered(ix, answer),
+            None => self.ask(ix, question),
         }
     }
 
@@ -126,16 +164,19 @@ impl Schedule {
     pub(super) fn gate_expired(&mut self, ix: StepIx) {
         let plan = Arc::clone(&self.plan);
         let step = &self.steps[ix.at()];
-        let Work::Gate(gate) = &plan.nodes[step.node.at()].work else { return };
         if step.phase != StepPhase::Asking {
             return;
         }
-        match &gate.on_timeout {
-            OnTimeout::Choose(choice) => {
-                let choice = choice.clone();
-                self.take_answer(ix, Answer { choice, comment: None, by: AnsweredBy::Timeout });
-            }
-            OnTimeout::Pause => {
+        let choice = match &plan.nodes[step.node.at()].work {
+            Work::Gate(gate) => match &gate.on_timeout {
+                OnTimeout::Choose(choice) => Some(choice.clone()),
+                OnTimeout::Pause => None,
+            },
+            Work::Agent(_) | Work::Command(_) | Work::Set { .. } | Work::Merge(_) | Work::Group(_) => None,
+        };
+        match choice {
+            Some(choice) => self.take_answer(ix, Answer { choice, comment: None, by: AnsweredBy::Timeout }),
+            None => {
                 let reason = format!("{} was not answered in time", step.addr);
                 self.pause(reason, None);
             }

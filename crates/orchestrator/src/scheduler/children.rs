@@ -312,15 +312,6 @@ impl Schedule {
         })
     }
 
-    /// A step and all below it, in order.
-    pub(super) fn with_children(&self, step: StepIx) -> Vec<StepIx> {
-        let mut all = vec![step];
-        for child in self.steps[step.at()].family.iter().flat_map(|family| &family.children) {
-            all.extend(self.with_children(*child));
-        }
-        all
-    }
-
     /// Other calls of an agent began, or the last of them ended.
     pub(super) fn busy(&mut self, step: StepIx, attempt: u32, is_busy: bool) {
         if self.steps[step.at()].attempt == attempt && self.steps[step.at()].phase == StepPhase::Running {

@@ -6,7 +6,7 @@ use super::event::{Command, Event, StepIx};
 use super::frame::{Frame, FrameIx, Place, Views};
 use super::gate::{Gate, Lane, LevelIx, Rank};
 use super::locks::Locks;
-use super::state::{Past, Step, StepPhase};
+use super::state::{Aside, Past, Step, StepPhase};
 use crate::addr::StepAddr;
 use crate::expr::{Binding, Data, InputView, RunView, Scope, ScopeData};
 use crate::journal::record::Entry;
@@ -74,14 +74,16 @@ pub struct Schedule {
     pub(super) dice: fastrand::Rng,
     /// Facts that will come by themselves: the ends of waits, items that are being read.
     pub(super) expected: usize,
-    /// Steps that a person has to decide on.
-    pub(super) doubts: Vec<StepIx>,
     /// The steps of isolated nodes, whose branches a merge may ask for.
     pub(super) branches: HashMap<Place, Vec<StepIx>>,
     /// Steps that wait for an answer.
     pub(super) asking: Vec<StepIx>,
     /// Agents whose slots others have while they wait for their children.
     pub(super) lent: usize,
+    /// Nodes of bodies that became final without a step.
+    pub(super) aside: Vec<Aside>,
+    /// An optional node of a body failed.
+    pub(super) partial: bool,
     /// A limit stopped the rest, and final nodes no longer wait for it.
     pub(super) finals_freed: bool,
 }
@@ -118,10 +120,11 @@ impl Schedule {
             going: Going::On,
             orders: Vec::new(),
             expected: 0,
-            doubts: Vec::new(),
             branches: HashMap::new(),
             asking: Vec::new(),
             lent: 0,
+            aside: Vec::new(),
+            partial: false,
             finals_freed: false,
             plan,
             context,
@@ -140,6 +143,7 @@ impl Schedule {
             Event::GateExpired { step } => self.gate_expired(step),
             Event::Warmed { step } => self.warmed(step),
             Event::GroupExpired { step } => self.group_expired(step),
+            Event::LockBusy { step, name } => self.lock_busy(step, name),
             Event::LocksHeld { step, result } => self.locks_held(step, result),
             Event::Spawn { parent, attempt, call, order } => self.spawn(parent, attempt, call, order),
             Event::Busy { step, attempt, is_busy } => self.busy(step, attempt, is_busy),
@@ -173,9 +177,7 @@ impl Schedule {
                 continue;
             }
             let waits = self.expected == 0 && self.going == Going::On && open > 0;
-            if waits && !self.doubts.is_empty() && self.asking.is_empty() {
-                self.pause_for_doubts();
-            } else if waits && !self.asking.is_empty() && !self.context.can_ask {
+            if waits && !self.asking.is_empty() && !self.context.can_ask {
                 self.pause_for_answers();
             }
             if self.going != Going::On || open == 0 {
@@ -194,6 +196,8 @@ impl Schedule {
             } else if let Some((step, carried)) = self.again.pop_front() {
                 if self.may_go_on(step) {
                     self.begin_iteration(step, carried);
+                } else if self.steps[step.at()].called_off {
+                    self.close_owner_cancelled(step);
                 }
             } else if let Some(place) = self.next_due() {
                 self.resolve(place);

@@ -74,6 +74,13 @@ pub enum Event {
         /// Which step.
         step: StepIx,
     },
+    /// Another process holds a lock that a step waits for.
+    LockBusy {
+        /// Which step.
+        step: StepIx,
+        /// Which lock.
+        name: String,
+    },
     /// All locks of a step are held against other processes too.
     LocksHeld {
         /// Which step.

@@ -27,23 +27,26 @@ impl Schedule {
         }
         if let Some(name) = names.iter().find(|name| self.locks.held.contains_key(*name)).cloned() {
             self.locks.waiting.push_back(ix);
-            return self.wait_for_lock(ix, name);
+            self.steps[ix.at()].phase = StepPhase::Locking;
+            self.lock_busy(ix, name);
+            return false;
         }
         for name in &names {
             self.locks.held.insert(name.clone(), ix);
         }
-        let name = names[0].clone();
         self.orders.push(Command::Lock { step: ix, names });
         self.expected += 1;
-        self.wait_for_lock(ix, name)
+        self.steps[ix.at()].phase = StepPhase::Locking;
+        false
     }
 
-    fn wait_for_lock(&mut self, ix: StepIx, name: String) -> bool {
-        let step = &mut self.steps[ix.at()];
-        step.phase = StepPhase::Locking;
-        let addr = step.addr.clone();
-        self.tell(addr, None, StepState::Waiting(WaitingFor::Lock { name }));
-        false
+    /// Somebody else holds what a step needs.
+    pub(super) fn lock_busy(&mut self, ix: StepIx, name: String) {
+        let step = &self.steps[ix.at()];
+        if step.phase == StepPhase::Locking {
+            let addr = step.addr.clone();
+            self.tell(addr, None, StepState::Waiting(WaitingFor::Lock { name }));
+        }
     }
 
     /// Those of the node that no group around it holds already.

@@ -249,6 +249,7 @@ impl Schedule {
         let Some(repeat) = &node.repeat else { return self.close_owner(step, value) };
         match self.next(step, repeat, scope) {
             Ok(Next::Done) => self.close_owner(step, value),
+            Ok(Next::Again(_)) if self.steps[step.at()].called_off => self.close_owner_cancelled(step),
             Ok(Next::Again(carried)) if self.may_go_on(step) => self.again.push_back((step, carried)),
             // Nothing new starts: how far it came is on record.
             Ok(Next::Again(_)) => {}
@@ -421,7 +422,8 @@ impl Schedule {
         self.fail_step(ix, class, error);
     }
 
-    fn close_owner_cancelled(&mut self, ix: StepIx) {
+    /// It is no longer needed, or was cancelled.
+    pub(super) fn close_owner_cancelled(&mut self, ix: StepIx) {
         self.leave_owner(ix);
         let why = if self.steps[ix.at()].called_off { "no longer needed" } else { "cancelled" };
         let step = &mut self.steps[ix.at()];

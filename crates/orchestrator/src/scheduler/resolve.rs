@@ -1,9 +1,10 @@
 //! A node whose needs are final: join, condition, items, steps.
 
+use super::ask::IN_DOUBT;
 use super::core::{Schedule, step_ix};
 use super::event::{Command, ItemsFailed, ItemsToRead, StepIx};
 use super::frame::{Place, loop_binding};
-use super::state::{Active, Item, NodeFinal, NodePhase, Step, StepPhase, StepRole, Wanted};
+use super::state::{Active, Item, NodeFinal, NodePhase, PastSuccess, Step, StepPhase, StepRole, Wanted};
 use crate::addr::{ItemKey, StepAddr};
 use crate::expr::{Binding, Data, EvalError, Render};
 use crate::journal::history::Difference;
@@ -308,7 +309,7 @@ impl Schedule {
         if wanted == Wanted::Leave {
             return self.skip_step(step, "not asked for in this take");
         }
-        if !self.has_locks(step) {
+        if self.stands_already(step) || !self.has_locks(step) {
             return;
         }
         let node = &self.plan.nodes[self.steps[step.at()].node.at()];
@@ -317,6 +318,28 @@ impl Schedule {
         } else {
             self.begin_work(step);
         }
+    }
+
+    /// What an earlier take did needs no lock.
+    fn stands_already(&mut self, step: StepIx) -> bool {
+        let plan = Arc::clone(&self.plan);
+        let node = &plan.nodes[self.steps[step.at()].node.at()];
+        let lone = node.repeat.is_none() && matches!(node.work, Work::Agent(_) | Work::Command(_));
+        if !lone || node.locks.is_empty() || self.past.is_empty() {
+            return false;
+        }
+        let earlier = self.content_key(step).ok().and_then(|key| self.earlier(step, &key));
+        earlier.map(|success| self.cached(step, success)).is_some()
+    }
+
+    /// The success of an earlier take that stands for a step.
+    fn earlier(&mut self, step: StepIx, key: &Digest) -> Option<PastSuccess> {
+        let addr = &self.steps[step.at()].addr;
+        let kept = match self.past.wanted(addr) {
+            Wanted::Keep => self.past.kept(addr),
+            Wanted::Run | Wanted::Leave => None,
+        };
+        kept.or_else(|| self.past.success(addr, key))
     }
 
     /// Computed at once, taken from an earlier take, asked, or queued.
@@ -352,11 +375,7 @@ impl Schedule {
         };
         let addr = self.steps[step.at()].addr.clone();
         self.steps[step.at()].key = Some(key);
-        let success = match self.past.wanted(&addr) {
-            Wanted::Keep => self.past.kept(&addr),
-            Wanted::Run | Wanted::Leave => None,
-        };
-        if let Some(success) = success.or_else(|| self.past.success(&addr, &key)) {
+        if let Some(success) = self.earlier(step, &key) {
             return self.cached(step, success);
         }
         if self.past.in_doubt(&addr) && !self.decided_in_doubt(step, node, &addr) {
@@ -380,8 +399,8 @@ impl Schedule {
     fn decided_in_doubt(&mut self, step: StepIx, node: &Node, addr: &StepAddr) -> bool {
         // A merge of branches finishes or takes back what it began by itself.
         match (&node.work, node.on_crash) {
-            (Work::Command(_), OnCrash::Ask) => self.hold_in_doubt(step),
-            (Work::Command(_), OnCrash::Skip) => self.skip_step(step, "in doubt after a crash"),
+            (Work::Command(_), OnCrash::Ask) => self.ask_in_doubt(step),
+            (Work::Command(_), OnCrash::Skip) => self.skip_step(step, IN_DOUBT),
             (Work::Command(_), OnCrash::Retry) => {
                 let text = "ran at least once before; runs again (on_crash = retry)";
                 self.note(Some(addr.clone()), text.into());
@@ -409,26 +428,6 @@ impl Schedule {
             }
             (Difference::Upstream, None) => "an input or an item changed".to_owned(),
         }
-    }
-
-    fn hold_in_doubt(&mut self, step: StepIx) {
-        self.steps[step.at()].phase = StepPhase::Backoff;
-        self.doubts.push(step);
-        let addr = self.steps[step.at()].addr.clone();
-        self.note(Some(addr), "in doubt: its command was interrupted, it may have taken effect".to_owned());
-    }
-
-    /// Everything else is done: the run waits for a person's word on the steps in doubt.
-    pub(super) fn pause_for_doubts(&mut self) {
-        let names: Vec<String> =
-            self.doubts.iter().map(|step| self.steps[step.at()].addr.to_string()).collect();
-        let which = if names.len() == 1 { "step" } else { "steps" };
-        let reason = format!(
-            "{which} {} interrupted while running a command: unknown whether it took effect (it ran at least once); \
-             check, then set on_crash = \"retry\" or \"skip\" on the node and resume",
-            names.join(", ")
-        );
-        self.pause_softly(reason, None);
     }
 
     /// The names that are bound around a step and for it, and its index.

@@ -343,7 +343,6 @@ impl Schedule {
     /// A step that never started will not.
     pub(super) fn drop_step(&mut self, ix: StepIx) {
         self.asking.retain(|asking| *asking != ix);
-        self.doubts.retain(|doubt| *doubt != ix);
         let place = self.place_of(ix);
         let step = &mut self.steps[ix.at()];
         let was_held = step.phase == StepPhase::Held;
@@ -430,8 +429,10 @@ impl Schedule {
             let addr = self.addr_of(place);
             let ended = Ended { class: done.class, ..plain_end(done.state, None, done.error.clone()) };
             self.record(Some(addr.clone()), None, Entry::Ended(ended));
-            self.tell(addr, None, StepState::Ended { state: done.state, error: done.error.clone() });
+            self.tell(addr.clone(), None, StepState::Ended { state: done.state, error: done.error.clone() });
+            self.set_aside(place, addr, &done);
         }
+        self.partial |= self.is_optional_inside(place, &done);
         let view = self.view(place, node, &done);
         let frame = &mut self.frames[place.frame.at()];
         Arc::make_mut(&mut frame.views).insert(node.id.as_str().to_owned(), Arc::new(view));

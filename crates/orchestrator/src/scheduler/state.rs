@@ -18,6 +18,20 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// A node of a body that became final before a step of it was: skipped, mostly.
+#[derive(Debug)]
+pub(super) struct Aside {
+    pub addr: StepAddr,
+    /// In whose iteration.
+    pub owner: StepIx,
+    /// Steps that were there before it.
+    pub behind: usize,
+    pub node: NodeIx,
+    pub state: EndState,
+    pub error: Option<String>,
+    pub class: Option<FailureClass>,
+}
+
 /// What earlier takes of this run left behind.
 pub trait Past: Send {
     /// A success of the same content: at this address, else at an address that is no longer in the plan. One success

@@ -1,9 +1,9 @@
 //! How the run and its nodes stand: derived from the steps, never set.
 
-use super::core::{Going, Schedule, step_ix};
+use super::core::{Going, Schedule};
 use super::event::RunEnd;
-use super::frame::FrameIx;
-use super::state::{NodePhase, NodeRun};
+use super::frame::{FrameIx, Place};
+use super::state::{Aside, NodeFinal, NodePhase, NodeRun, Step};
 use crate::addr::{NodeId, StepAddr};
 use crate::expr::EvalError;
 use crate::journal::record::{EndState, RunStatus};
@@ -55,7 +55,7 @@ pub struct NodeStanding {
 impl Schedule {
     /// The status, the exit code and the result.
     pub(super) fn run_end(&self) -> RunEnd {
-        let mut facts = RunFacts { nodes: self.node_ends(), ..RunFacts::default() };
+        let mut facts = RunFacts { nodes: self.node_ends(), partial: self.partial, ..RunFacts::default() };
         let reason = match &self.going {
             Going::Pausing { reason, .. } => {
                 facts.paused = true;
@@ -134,7 +134,44 @@ impl Schedule {
         node
     }
 
-    /// All nodes with their steps.
+    /// The steps in whose iterations a step stands or whose agents started it, the outermost first, and itself.
+    fn path_of(&self, at: usize) -> Vec<usize> {
+        let above = |step: &Step| {
+            let parent = step.child.as_ref().map(|child| child.parent);
+            parent.or(step.iteration_of).or(self.frame(step.frame).owner)
+        };
+        let mut path = vec![at];
+        let mut step = &self.steps[at];
+        while let Some(owner) = above(step) {
+            path.push(owner.at());
+            step = &self.steps[owner.at()];
+        }
+        path.reverse();
+        path
+    }
+
+    /// Keeps what a node of a body came to without a step.
+    pub(super) fn set_aside(&mut self, place: Place, addr: StepAddr, done: &NodeFinal) {
+        let Some(owner) = self.frame(place.frame).owner else { return };
+        self.aside.push(Aside {
+            addr,
+            owner,
+            behind: self.steps.len(),
+            node: place.node,
+            state: done.state,
+            error: done.error.clone(),
+            class: done.class,
+        });
+    }
+
+    /// An optional node of a body that failed: the run is partial.
+    pub(super) fn is_optional_inside(&self, place: Place, done: &NodeFinal) -> bool {
+        let node = &self.plan.nodes[place.node.at()];
+        let counts = node.optional && node.on_error == OnError::Fail && done.state == EndState::Failed;
+        counts && self.frame(place.frame).owner.is_some()
+    }
+
+    /// All nodes with their steps; what stands in a group right behind it.
     pub fn report(&self) -> Vec<NodeStanding> {
         let mut reports: Vec<NodeStanding> = self
             .top()
@@ -146,11 +183,23 @@ impl Schedule {
                 NodeStanding { id: node.id.clone(), state, error, steps: Vec::new() }
             })
             .collect();
-        let roots = (0..self.steps.len()).map(step_ix).filter(|ix| self.steps[ix.at()].child.is_none());
-        for ix in roots.flat_map(|ix| self.with_children(ix)) {
-            let step = &self.steps[ix.at()];
+        for (node, standing) in self.standings() {
+            reports[self.top_of(node).at()].steps.push(standing);
+        }
+        reports
+    }
+
+    /// Steps, and nodes of bodies that came to none, in the order in which they are told.
+    fn standings(&self) -> Vec<(NodeIx, StepStanding)> {
+        let mut all = Vec::with_capacity(self.steps.len() + self.aside.len());
+        for aside in &self.aside {
+            let mut path = self.path_of(aside.owner.at());
+            path.push(aside.behind);
+            all.push((path, aside.node, aside.standing()));
+        }
+        for (at, step) in self.steps.iter().enumerate() {
             let state = step.phase.ended();
-            reports[self.top_of(step.node).at()].steps.push(StepStanding {
+            let standing = StepStanding {
                 addr: step.addr.clone(),
                 state,
                 attempts: step.attempt,
@@ -160,9 +209,27 @@ impl Schedule {
                 usage: step.usage,
                 file: step.file.clone(),
                 denials: step.denials.clone(),
-            });
+            };
+            all.push((self.path_of(at), step.node, standing));
         }
-        reports
+        all.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        all.into_iter().map(|(_, node, standing)| (node, standing)).collect()
+    }
+}
+
+impl Aside {
+    fn standing(&self) -> StepStanding {
+        StepStanding {
+            addr: self.addr.clone(),
+            state: Some(self.state),
+            attempts: 0,
+            agent: None,
+            error: self.error.clone(),
+            class: self.class,
+            usage: Usage::NOTHING,
+            file: None,
+            denials: Vec::new(),
+        }
     }
 }
 

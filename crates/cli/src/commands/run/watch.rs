@@ -144,7 +144,7 @@ impl Watch {
         self.ending = Some(why);
         // The question is void: whoever asked is being stopped.
         if self.asking.take().is_some() {
-            self.screen.resume();
+            self.screen.resume_below();
         }
         if why != Ending::Pipe {
             self.screen.line("stopping; once more ends it at once");
@@ -192,7 +192,8 @@ impl Watch {
             RunEventKind::StepState(_) => {
                 self.gates.retain(|gate| gate.step != *step);
                 if self.asking.as_ref().is_some_and(|asking| asking.gate.as_ref() == Some(step)) {
-                    self.answered(None);
+                    self.asking = None;
+                    self.screen.resume_below();
                 }
                 false
             }
@@ -238,7 +239,7 @@ impl Watch {
 
     fn drain(&mut self, events: &mut broadcast::Receiver<RunEvent>, board: &Board) {
         if self.asking.take().is_some() {
-            self.screen.resume();
+            self.screen.resume_below();
         }
         loop {
             match events.try_recv() {

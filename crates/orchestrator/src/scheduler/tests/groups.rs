@@ -323,3 +323,37 @@ fn isolated_steps_have_folders_of_their_own_and_a_group_one_for_all_it_does() {
         merge.branches.iter().map(|folder| format!("{}.{}", folder.owner, folder.attempt)).collect();
     assert_eq!(branches, ["fix.1", "lone=0.1", "lone=1.1"]);
 }
+
+#[test]
+fn a_loop_that_is_called_off_while_its_step_succeeds_ends_as_cancelled() {
+    let mut node = each(looped(agent("a", &[]), 3, "false"), items(2));
+    node.each.as_mut().unwrap().fail = EachFail::Fast;
+    let mut play = play(plan_with(vec![node], vec![]));
+    play.fail("a=0@1", FailureClass::Tool);
+    assert_eq!(play.stopped.len(), 1);
+    // The end of the attempt was on its way already.
+    play.succeed("a=1@1");
+    assert_eq!(play.status(), (RunStatus::Failed, 1));
+    assert_eq!(play.started.len(), 2);
+}
+
+#[test]
+fn what_is_skipped_in_a_body_is_told_and_an_optional_failure_there_makes_the_run_partial() {
+    let mut maybe = agent("maybe", &[]);
+    maybe.optional = true;
+    let body = vec![maybe, agent("next", &[0]), agent("last", &[])];
+    let mut play = play(plan_with(vec![group("g", &[]), agent("end", &[0])], vec![(0, body)]));
+    play.succeed("g/last");
+    play.fail("g/maybe", FailureClass::Tool);
+    play.succeed("end");
+    assert_eq!(play.status(), (RunStatus::Partial, 7));
+    let told: Vec<(String, Option<EndState>)> =
+        play.schedule.report()[0].steps.iter().map(|step| (step.addr.to_string(), step.state)).collect();
+    let expected = [
+        ("g", EndState::Succeeded),
+        ("g/maybe", EndState::Failed),
+        ("g/last", EndState::Succeeded),
+        ("g/next", EndState::Skipped),
+    ];
+    assert_eq!(told, expected.map(|(addr, state)| (addr.to_owned(), Some(state))));
+}

@@ -274,3 +274,34 @@ fn the_rest_of_a_fan_out_waits_until_the_first_answer_begins_or_long_enough() {
     failed.fail("a=0", FailureClass::Tool);
     assert_eq!(failed.running(), ["a=1"]);
 }
+
+#[test]
+fn what_an_earlier_take_did_asks_for_no_lock_again() {
+    let plan = || {
+        let mut node = agent("a", &[]);
+        node.locks = vec!["x".into()];
+        plan_of(vec![node, agent("b", &[0])], 9)
+    };
+    let mut first = play(plan());
+    let step = first.locks[0].0;
+    first.hear(Event::LocksHeld { step, result: Ok(()) });
+    first.succeed("a");
+    let second = Play::of(plan(), context(), Box::new(remembered(&first)));
+    assert!(second.locks.is_empty());
+    assert_eq!(second.running(), ["b"]);
+}
+
+#[test]
+fn a_person_decides_on_a_command_in_doubt() {
+    for (choice, started, state) in [("retry", 1, EndState::Succeeded), ("skip", 0, EndState::Skipped)] {
+        let memory = Memory { doubt: vec!["c".into()], ..Memory::default() };
+        let mut play = Play::of(plan_of(vec![command("c", &[])], 1), with_somebody(), Box::new(memory));
+        assert!(play.started.is_empty() && play.end.is_none());
+        answered(&mut play, "c", choice);
+        assert_eq!(play.started.len(), started);
+        if started == 1 {
+            play.succeed("c");
+        }
+        assert_eq!(play.states()["c"].0, Some(state));
+    }
+}
