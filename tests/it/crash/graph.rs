@@ -232,18 +232,20 @@ impl Case {
         self.work_is_kept();
     }
 
-    /// Agents that were admitted and have no end on record.
+    /// Agents that the last take admitted and that have no end on record.
     fn in_flight(&self) -> usize {
         let mut open = BTreeSet::new();
         for record in self.run().map(|run| run.journal()).unwrap_or_default() {
-            let Some(step) = record["step"].as_str().filter(|step| !is_command(step)) else { continue };
+            if record["event"] == "take" {
+                open.clear();
+            }
+            let Some(step) = record["step"].as_str() else { continue };
             match record["event"].as_str() {
-                Some("admitted") => open.insert(step.to_owned()),
+                Some("admitted") if !is_command(step) && step != "land" => open.insert(step.to_owned()),
                 Some("ended") => open.remove(step),
                 _ => false,
             };
         }
-        open.remove("land");
         assert!(open.len() <= CONCURRENCY, "{}: {open:?} are open", self.what);
         // A writer that was interrupted writes again: one request more.
         open.len() + open.iter().filter(|step| step.starts_with("w=")).count()
