@@ -30,6 +30,8 @@ mod machine;
 #[cfg(test)]
 mod nodes;
 #[cfg(test)]
+mod owners;
+#[cfg(test)]
 mod partial;
 #[cfg(test)]
 mod planning;

@@ -147,11 +147,17 @@ impl Ground<'_> {
         let branch = record.branch();
         let tip = self.repo.tip(&branch).await?;
         if !path.is_dir() {
-            let tip = tip.ok_or(WorktreeError::BranchGone { branch })?;
+            let never_was = record.git_dir.is_none().then(|| record.start.clone());
+            let tip = tip.or(never_was).ok_or(WorktreeError::BranchGone { branch })?;
             return Ok(Closed { base: record.base.clone(), tip, kept: None });
         }
         let before = tip.clone().unwrap_or_else(|| record.start.clone());
-        let known = record.git_dir.as_ref().map_or_else(|| path.join(".git/index"), |dir| dir.join("index"));
+        let Some(git_dir) = &record.git_dir else {
+            // It was never whole, so nobody worked there: what is not in it was not taken away.
+            self.remove(record, &path).await?;
+            return Ok(Closed { base: record.base.clone(), tip: before, kept: None });
+        };
+        let known = git_dir.join("index");
         let state = self.repo.snapshot(&path, &known, &before, self.folders.scratch("index")).await?;
         let tip = self.commit(record, &state, tip.as_ref(), &before).await?;
         let kept = self.would_be_lost(&state, &record.base).await?;
@@ -215,7 +221,13 @@ impl Ground<'_> {
     pub(super) async fn remove(&self, record: &FolderRecord, path: &Path) -> Result<(), WorktreeError> {
         // A kill may have come before it was on record.
         let found = own_git_dir(self.repo, path).ok();
-        remove_tree(path).await?;
+        // As a whole: of a folder that is half removed somebody might think that its files were taken away on purpose.
+        let aside = self.folders.scratch("gone");
+        match rustix::fs::rename(path, &aside) {
+            Ok(()) => remove_tree(&aside).await?,
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(WorktreeError::io(path)(errno.into())),
+        }
         match record.git_dir.as_ref().or(found.as_ref()) {
             Some(git_dir) => self.unlist(git_dir).await,
             None => Ok(()),
@@ -244,6 +256,11 @@ impl Ground<'_> {
 
     /// A kill came between a folder's end and the end of what git knows of it. A commit that is on no branch stays known.
     pub(super) async fn unlist_gone(&self) -> Result<(), WorktreeError> {
+        let is_aside =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
+        for aside in entries(&self.folders.root).iter().filter(|path| is_aside(path)) {
+            remove_tree(aside).await?;
+        }
         let common = &self.repo.common;
         let turn = Turn::take(Kind::Add, self.worktrees(), common).await?;
         for aside in entries(common) {

@@ -136,7 +136,6 @@ impl Folders {
         if !folders.root.is_dir() {
             return Ok(());
         }
-        folders.clear_scratch();
         let ground = Ground { repo: self.repo().await?, folders: &folders, run: self.run.id() };
         ground.unlist_gone().await
     }

@@ -8,7 +8,6 @@ use claw_kernel::durable::{self, Mode, Sync};
 use claw_kernel::ids::RunId;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Of this program.
@@ -92,18 +91,9 @@ impl RunFolders {
         self.root.join(format!("{name}.json"))
     }
 
-    /// A name for a file that nobody else uses.
+    /// A name for a file or folder that nobody else uses. The owner of the run clears what a killed process left.
     pub(super) fn scratch(&self, what: &str) -> PathBuf {
         self.root.join(format!(".{what}.{:012x}", fastrand::u64(..) >> 16))
-    }
-
-    /// Files of that kind that a killed process left. To be called by the owner of the run.
-    pub(super) fn clear_scratch(&self) {
-        let entries = self.root.read_dir().into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".")) {
-            // A folder is none of them.
-            let _ = std::fs::remove_file(entry.path());
-        }
     }
 
     pub(super) fn make(&self) -> Result<(), WorktreeError> {
