@@ -8,6 +8,8 @@ mod budget;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod checks;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod control;

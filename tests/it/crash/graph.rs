@@ -368,7 +368,7 @@ impl Case {
                 "{what}: {step} is {status}"
             );
         }
-        unreadable(&run.path().to_owned(), what);
+        unreadable(run.path(), what);
         let files = self.sandbox.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
         assert_eq!(files.lines().count(), 2 + 2 + 6 + 4, "{what}: {files}");
         let worktrees = self.sandbox.git(&["worktree", "list"]);

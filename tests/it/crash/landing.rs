@@ -21,6 +21,7 @@ run = 'for n in 1 2 3 4; do echo "$CLAW_STEP" > "$CLAW_STEP-$n.txt"; mkdir -p "d
 each = {{ items = ["x", "y"], key = "{{{{ item }}}}" }}
 [node.go]
 kind = "command"
+on_crash = "retry"
 needs = ["w"]
 run = ["test", "-e", "go"]
 [node.land]
@@ -80,7 +81,11 @@ fn is_landed(sandbox: &Sandbox, apply: &str, what: &str) {
         let mode = std::os::unix::fs::MetadataExt::mode(&prog.metadata().unwrap());
         assert_eq!(mode & 0o100, 0o100, "{what}");
     }
-    assert_eq!(sandbox.read("effects.txt"), "after\n", "{what}");
+    // A command that was in doubt may run again here.
+    let begun = sandbox.newest_run().events("intent");
+    let begun = begun.iter().filter(|record| record["step"] == "after").count();
+    let effects = sandbox.read("effects.txt").lines().count();
+    assert!((1..=begun).contains(&effects), "{what}: {effects} of {begun}");
     let strange = sandbox.git(&["ls-files", "--others", "--ignored", "--exclude-standard", "--directory"]);
     assert_eq!(strange, ".claw/\neffects.txt\ngo\nwf.toml\n", "{what}");
     let own = run_program(&sandbox.project(), "ls", &[".git"]).unwrap_or_default();
