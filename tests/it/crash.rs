@@ -74,7 +74,7 @@ fn takes(dice: &mut fastrand::Rng) -> usize {
 fn killed_at_any_moment_nothing_is_lost_or_done_twice() {
     let (result, lines) = undisturbed();
     let figures = Figures::default();
-    at_all_points(points(4, 150), |point| {
+    at_all_points(points(3, 150), |point| {
         let mut dice = fastrand::Rng::with_seed(point as u64);
         let mut case = Case::new(format!("moment {point}"));
         for _ in 0..takes(&mut dice) {
@@ -128,7 +128,7 @@ fn killed_at_exact_system_calls_nothing_is_lost_or_done_twice() {
     }
     let (result, _) = undisturbed();
     let figures = Figures::default();
-    at_all_points(points(4, 150), |point| {
+    at_all_points(points(3, 150), |point| {
         let mut dice = fastrand::Rng::with_seed(1_000 + point as u64);
         let mut case = Case::new(format!("call {point}"));
         let mut what = Vec::new();
