@@ -291,3 +291,53 @@ each = { items = ["x", "y"], key = "{{ inputs.tag }}-{{ item }}" }
         output["steps"].as_array().unwrap().iter().filter_map(|s| s["step"].as_str()).collect();
     assert_eq!(steps, ["n", "n/a=v-x", "n/a=v-y"]);
 }
+
+const MANY: &str = r#"
+schema = 1
+[workflow]
+name = "many"
+[limits]
+concurrency = 3
+[node.map]
+agent = "Explore"
+prompt = "ASK-map{{ item }}"
+each = { range = 9, key = "{{ item }}" }
+[node.rounds]
+kind = "group"
+each = { range = 4, key = "{{ item }}" }
+loop = { max = 3, until = "loop.index == 3" }
+[node.rounds.body.edit]
+agent = "Explore"
+prompt = "ASK-edit{{ item }}.{{ loop.index }}"
+[node.rounds.body.check]
+agent = "Explore"
+needs = ["edit"]
+prompt = "{{ edit }} ASK-check{{ item }}.{{ loop.index }}"
+[node.inner]
+kind = "workflow"
+file = "inner.toml"
+each = { range = 4, key = "{{ item }}" }
+"#;
+
+#[test]
+fn items_rounds_and_nested_files_together_never_pass_the_limit_of_the_run() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let provider =
+        ScriptedProvider::new([Route::answer(move |request| Reply::text(asked(request)).gate(&held))]);
+    let sandbox = house(&provider, MANY);
+    sandbox.write(
+        "inner.toml",
+        "schema = 1\n[workflow]\nname = \"inner\"\n[limits]\nconcurrency = 2\n[node.one]\nagent = \"Explore\"\nprompt = \"ASK-one\"\n[node.two]\nagent = \"Explore\"\nprompt = \"ASK-two\"\n",
+    );
+    let running = run(&sandbox, &[]).spawn();
+    let all = 9 + 4 * 3 * 2 + 4 * 2;
+    // Whenever three wait, one may go: so a fourth would be seen.
+    for _ in 0..all - 2 {
+        gate.wait_for_waiting(3, BOUND);
+        gate.let_pass(1);
+    }
+    gate.open();
+    let output = running.wait(BOUND).expect_code(0);
+    assert_eq!((provider.count(), provider.max_in_flight()), (all, 3), "{output}");
+}

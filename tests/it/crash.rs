@@ -1,155 +1,149 @@
-//! Kills at many points of a graph of agents and commands. An `O_APPEND` file, not claw, tells what ran.
+//! Kills at many points of whole runs, and of the takes that go on with them. Nothing is lost, nothing is done twice,
+//! whatever is in doubt is named.
 //!
-//! `CLAW_CRASH_POINTS` says how many points; few by default, hundreds by night.
+//! `CLAW_CRASH_POINTS` says how many points; few by default, 300 with `CLAW_LONG_TESTS=1`.
 
-use claw_kit::{Claw, Reply, Route, RunFolder, Sandbox, ScriptedProvider, run_program, wait_until};
-use std::collections::{BTreeMap, BTreeSet};
+mod graph;
+mod landing;
+
+use claw_kit::{Claw, Sandbox, run_program};
+use graph::{BOUND, CLAW, Case, EFFECTS, REQUESTS, wait_for_line};
+use serde_json::Value;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-const CLAW: &str = env!("CARGO_BIN_EXE_claw");
-const BOUND: Duration = Duration::from_secs(20);
+fn is_long() -> bool {
+    std::env::var("CLAW_LONG_TESTS").is_ok_and(|long| long == "1")
+}
 
-/// Twelve steps: four times an agent, a command on its answer, and an agent on that.
-fn graph() -> String {
-    let mut text = String::from("schema = 1\n[workflow]\nname = \"crash\"\n[limits]\nconcurrency = 3\n");
-    for n in 1..=4 {
-        let before = if n > 1 { format!("needs = [\"last{}\"]\n", n - 1) } else { String::new() };
-        text += &format!("[node.first{n}]\nagent = \"Explore\"\nprompt = \"ASK first{n}.\"\n{before}");
-        text += &format!(
-            "[node.run{n}]\nkind = \"command\"\non_crash = \"retry\"\nneeds = [\"first{n}\"]\nrun = \"echo run{n} >> effects.txt; echo effect {n}\"\n"
-        );
-        text += &format!(
-            "[node.last{n}]\nagent = \"Explore\"\nneeds = [\"run{n}\"]\nprompt = \"ASK last{n}. {{{{ run{n} }}}}\"\n"
-        );
+fn points(short: usize, long: usize) -> usize {
+    let asked = std::env::var("CLAW_CRASH_POINTS").ok().and_then(|n| n.parse().ok());
+    asked.unwrap_or(if is_long() { long } else { short })
+}
+
+/// Each point in its own place, some at once: they wait for the disk most of the time.
+fn at_all_points(points: usize, point: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..if is_long() { 4 } else { 2 } {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::SeqCst);
+                    if at >= points {
+                        return;
+                    }
+                    point(at);
+                }
+            });
+        }
+    });
+}
+
+/// What a run gives that nobody disturbs, and how many lines it writes.
+fn undisturbed() -> (Value, usize) {
+    let mut case = Case::new("undisturbed".to_owned());
+    let result = case.finish();
+    assert_eq!((case.provider.count(), case.in_doubt), (REQUESTS, 0), "{EFFECTS} effects");
+    (result, case.lines())
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    points: AtomicUsize,
+    kills: AtomicUsize,
+    in_doubt: AtomicUsize,
+    extra: AtomicUsize,
+}
+
+impl Figures {
+    fn add(&self, case: &Case) {
+        self.points.fetch_add(1, Ordering::SeqCst);
+        self.kills.fetch_add(case.kills, Ordering::SeqCst);
+        self.in_doubt.fetch_add(case.in_doubt, Ordering::SeqCst);
+        self.extra.fetch_add(case.provider.count() - REQUESTS, Ordering::SeqCst);
     }
-    // The first and the third chain begin at once.
-    text.replace("prompt = \"ASK first3.\"\nneeds = [\"last2\"]", "prompt = \"ASK first3.\"")
-        + "[node.report]\nkind = \"merge\"\nneeds = [\"last1\", \"last2\", \"last3\", \"last4\", \"run4\"]\nfrom = [\"last1\", \"last2\", \"last3\", \"last4\", \"run4\"]\nstrategy = \"concat\"\n"
 }
 
-fn house() -> (ScriptedProvider, Sandbox) {
-    let provider = ScriptedProvider::new([Route::answer(|request| {
-        let asked = request.text.split("ASK ").nth(1).and_then(|rest| rest.split('.').next());
-        Reply::text(format!("answer of {}", asked.unwrap_or("nobody")))
-    })]);
-    let sandbox = Sandbox::anthropic(&provider);
-    sandbox.write("wf.toml", graph());
-    (provider, sandbox)
-}
-
-fn claw(sandbox: &Sandbox, resume: bool) -> Claw {
-    let resumes: &[&str] = if resume { &["--resume"] } else { &[] };
-    Claw::new(CLAW, sandbox).args(["run", "wf.toml"]).args(resumes)
-}
-
-/// How often each command ran, as the file outside tells.
-fn effects(sandbox: &Sandbox) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    let text = std::fs::read_to_string(sandbox.project().join("effects.txt")).unwrap_or_default();
-    for line in text.lines() {
-        *counts.entry(line.to_owned()).or_default() += 1;
-    }
-    counts
-}
-
-/// The steps of which a record says that they are done or succeeded.
-fn done(run: &RunFolder) -> BTreeSet<String> {
-    run.journal()
-        .into_iter()
-        .filter(|record| match record["event"].as_str() {
-            Some("done") => record["data"]["call"].is_null(),
-            Some("ended") => record["data"]["state"] == "succeeded",
-            _ => false,
-        })
-        .filter_map(|record| record["step"].as_str().map(str::to_owned))
-        .collect()
-}
-
-fn lines(sandbox: &Sandbox) -> usize {
-    let run = sandbox.runs().pop();
-    let text = run.and_then(|run| std::fs::read(run.path().join("journal.jsonl")).ok()).unwrap_or_default();
-    text.iter().filter(|byte| **byte == b'\n').count()
-}
-
-/// Kills a take when its journal has so many lines. Says whether there is a run to go on with.
-fn kill_at(sandbox: &Sandbox, resume: bool, line: usize) {
-    let running = claw(sandbox, resume).spawn();
-    wait_until("a line of the journal", BOUND, || lines(sandbox) >= line || !running.is_running());
-    running.kill9();
+/// How many takes are killed at a point: the first, and up to five that go on.
+fn takes(dice: &mut fastrand::Rng) -> usize {
+    if is_long() && dice.bool() { dice.usize(2..=6) } else { dice.usize(1..=2) }
 }
 
 #[test]
-fn wherever_it_is_killed_nothing_that_is_done_runs_twice() {
-    let points: usize = std::env::var("CLAW_CRASH_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
-    let (provider, sandbox) = house();
-    let undisturbed = claw(&sandbox, false).run(BOUND).expect_code(0).stdout;
-    assert_eq!((provider.count(), effects(&sandbox).len()), (8, 4));
-    let total = lines(&sandbox);
-    for point in 0..points {
-        let (provider, sandbox) = house();
-        let line = 1 + point * total.saturating_sub(1) / points;
-        kill_at(&sandbox, false, line);
-        let mut takes = 1;
-        let (mut was_done, mut had) = (done(&sandbox.newest_run()), effects(&sandbox));
-        // Every other time the resume is killed as well.
-        if point % 2 == 1 {
-            kill_at(&sandbox, true, lines(&sandbox) + 6);
-            takes += 1;
-            check(&sandbox, &was_done, &had, line);
-            (was_done, had) = (done(&sandbox.newest_run()), effects(&sandbox));
+fn killed_at_any_moment_nothing_is_lost_or_done_twice() {
+    let (result, lines) = undisturbed();
+    let figures = Figures::default();
+    at_all_points(points(3, 150), |point| {
+        let mut dice = fastrand::Rng::with_seed(point as u64);
+        let mut case = Case::new(format!("moment {point}"));
+        for _ in 0..takes(&mut dice) {
+            let running = case.claw().spawn();
+            let rest = lines.saturating_sub(case.lines()).max(4);
+            wait_for_line(&case, &running, case.lines() + dice.usize(1..=rest));
+            let until = Instant::now() + std::time::Duration::from_millis(dice.u64(0..30));
+            claw_kit::wait_until("a moment", BOUND, || Instant::now() >= until || !running.is_running());
+            let ended = !running.is_running();
+            running.kill9();
+            if ended {
+                break;
+            }
+            case.killed();
         }
-        let output = claw(&sandbox, true).run(BOUND).expect_code(0);
-        assert_eq!(output.stdout, undisturbed, "killed at line {line} of {total}");
-        check(&sandbox, &was_done, &had, line);
-        assert_eq!(effects(&sandbox).len(), 4);
-        // At most what was in flight at each kill is asked again.
-        assert!(provider.count() <= 8 + 3 * takes, "line {line}: {} requests", provider.count());
-        let open =
-            sandbox.newest_run().statuses().into_iter().filter(|(_, status)| status == "running").count();
-        assert_eq!(open, 0, "line {line}");
-    }
+        assert_eq!(case.finish(), result, "moment {point}");
+        figures.add(&case);
+    });
+    eprintln!("killed at any moment: {figures:?}");
 }
 
-fn check(sandbox: &Sandbox, was_done: &BTreeSet<String>, had: &BTreeMap<String, usize>, line: usize) {
-    for (step, times) in effects(sandbox) {
-        if was_done.contains(&step) {
-            assert_eq!(Some(&times), had.get(&step), "killed at line {line}: {step} was done and ran again");
-        }
-    }
+const CALLS: [(&str, usize); 8] = [
+    ("fdatasync", 60),
+    ("rename,renameat,renameat2", 25),
+    ("write", 120),
+    ("openat", 200),
+    ("fsync", 20),
+    ("close", 200),
+    ("link,linkat,unlink,unlinkat", 20),
+    ("mkdir,mkdirat", 20),
+];
+
+/// claw, which dies at the `when`th call of one kind in one of its threads. What it starts is left alone.
+fn dying(sandbox: &Sandbox, call: &str, when: usize) -> Claw {
+    // A call that is not traced is not injected either.
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when={when}"));
+    let args = ["-f", "-b", "execve", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, CLAW];
+    Claw::new("strace", sandbox).args(args)
 }
 
 /// A take that dies at the `when`th call of one kind in one of its threads. Says whether it died.
-fn kill_at_call(sandbox: &Sandbox, call: &str, when: usize) -> bool {
-    let inject = format!("inject={call}:signal=KILL:when={when}");
-    let args = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=none", "-e", &inject, CLAW, "run", "wf.toml"];
-    let resumes: &[&str] = if sandbox.runs().is_empty() { &[] } else { &["--resume"] };
-    let output = Claw::new("strace", sandbox).args(args).args(resumes).run(BOUND);
+fn dies_at(case: &Case, (call, when): (&str, usize)) -> bool {
+    let output = dying(&case.sandbox, call, when).args(case.arguments()).run(BOUND);
     output.signal == Some(9) || output.code == Some(137)
 }
 
 #[test]
-fn killed_at_exact_system_calls_it_goes_on_as_well() {
+fn killed_at_exact_system_calls_nothing_is_lost_or_done_twice() {
     if run_program(Path::new("/"), "strace", &["-V"]).is_none() {
         return;
     }
-    let points: usize = std::env::var("CLAW_CRASH_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
-    let (_provider, sandbox) = house();
-    let undisturbed = claw(&sandbox, false).run(BOUND).expect_code(0).stdout;
-    let calls = ["fdatasync", "rename,renameat,renameat2", "write", "openat", "fsync", "close"];
-    for point in 0..points {
-        let (_provider, sandbox) = house();
-        let (call, when) = (calls[point % calls.len()], 1 + point * 7 / calls.len());
-        let what = format!("{call} number {when}");
-        let died = kill_at_call(&sandbox, call, when);
-        let run = sandbox.runs().pop();
-        let (was_done, had) = (run.as_ref().map(done).unwrap_or_default(), effects(&sandbox));
-        assert!(died || was_done.len() == 13, "{what}: it neither died nor came to its end");
-        let output =
-            claw(&sandbox, run.is_some_and(|run| run.path().join("journal.jsonl").exists())).run(BOUND);
-        let output = if output.code == Some(0) { output } else { panic!("{what}: {output}") };
-        assert_eq!(output.stdout, undisturbed, "{what}");
-        check(&sandbox, &was_done, &had, when);
-        assert_eq!(effects(&sandbox).len(), 4, "{what}");
-    }
+    let (result, _) = undisturbed();
+    let figures = Figures::default();
+    at_all_points(points(3, 150), |point| {
+        let mut dice = fastrand::Rng::with_seed(1_000 + point as u64);
+        let mut case = Case::new(format!("call {point}"));
+        let mut what = Vec::new();
+        for take in 0..takes(&mut dice) {
+            let (call, most) = CALLS[(point + take) % CALLS.len()];
+            let when = dice.usize(1..=most);
+            what.push((call, when));
+            if !dies_at(&case, (call, when)) {
+                break;
+            }
+            case.killed();
+        }
+        assert_eq!(case.finish(), result, "call {point}: {what:?}");
+        figures.add(&case);
+    });
+    assert!(figures.kills.load(Ordering::SeqCst) > 0, "nothing was killed");
+    eprintln!("killed at exact calls: {figures:?}");
 }

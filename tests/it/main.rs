@@ -8,6 +8,8 @@ mod budget;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod checks;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod control;
@@ -29,6 +31,8 @@ mod lack;
 mod machine;
 #[cfg(test)]
 mod nodes;
+#[cfg(test)]
+mod owners;
 #[cfg(test)]
 mod partial;
 #[cfg(test)]

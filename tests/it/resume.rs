@@ -486,3 +486,18 @@ fn a_step_that_was_skipped_in_doubt_is_skipped_by_every_resume() {
         assert_eq!(sandbox.read("ran.txt"), "x\n");
     }
 }
+
+#[test]
+fn a_step_that_is_run_again_and_killed_is_in_doubt_though_it_once_succeeded() {
+    let sandbox = Sandbox::new();
+    let text = "schema = 1\n[workflow]\nname = \"again\"\n[node.a]\nkind = \"command\"\nrun = \"echo x >> ran.txt; test ! -e hold || exec sleep 7416; echo made\"\n";
+    sandbox.write("wf.toml", text);
+    run(&sandbox, &[]).run(BOUND).expect_code(0);
+    sandbox.write("hold", "");
+    let running = run(&sandbox, &["--from", "a"]).spawn();
+    wait_until("the effect", BOUND, || sandbox.read("ran.txt") == "x\nx\n");
+    running.kill9();
+    let output = resume(&sandbox).expect_code(4);
+    assert!(output.stderr.contains("in doubt"), "{output}");
+    assert_eq!(sandbox.read("ran.txt"), "x\nx\n");
+}

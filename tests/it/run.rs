@@ -571,3 +571,27 @@ fn commands_have_a_limit_of_their_own() {
     }
     assert_eq!((now, most), (0, 2));
 }
+
+#[test]
+fn what_would_have_to_ask_with_nobody_there_waits_for_nothing() {
+    // A gate stands before the first request: nothing is sent at all.
+    let provider = ScriptedProvider::always(Reply::text("x"));
+    let sandbox = Sandbox::anthropic(&provider);
+    let nodes =
+        "[node.ok]\nkind = \"gate\"\nmessage = \"Go on?\"\n[node.a]\nneeds = [\"ok\"]\nprompt = \"ASK\"\n";
+    let output = run(&sandbox, &file("", nodes)).expect_code(4);
+    assert!(output.stderr.contains("claw runs answer"), "{output}");
+    assert_eq!(provider.count(), 0);
+    // A call that wants a person's word is denied at once, and the denial is told.
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::text("I could not.")).contains("tool_result"),
+        Route::reply(Reply::tool("t1", "bash", json!({"command": "touch made"}))),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let nodes = "[node.a]\npermission = \"prompt\"\nprompt = \"ASK\"\n";
+    let output =
+        start(&sandbox, &file("", nodes)).args(["--output-format", "json"]).run(BOUND).expect_code(0);
+    assert_eq!(provider.count(), 2);
+    let denials = &output.json()["permission_denials"];
+    assert!(denials.to_string().contains("bash") && !sandbox.has("made"), "{output}");
+}

@@ -272,3 +272,16 @@ fn of_six_resumes_at_once_one_holds_the_run() {
     assert_eq!(codes, [Some(0), Some(6), Some(6), Some(6), Some(6), Some(6)]);
     assert_eq!(provider.count(), 2);
 }
+
+#[test]
+fn the_journal_of_an_agent_stays_below_four_kibibytes() {
+    let provider = ScriptedProvider::always(Reply::text("fine"));
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write(
+        "wf.toml",
+        "schema = 1\n[workflow]\nname = \"many\"\n[node.look]\nagent = \"Explore\"\nprompt = \"ITEM-{{ item }}-\"\neach = { range = 50, key = \"{{ item }}\" }\n",
+    );
+    Claw::new(CLAW, &sandbox).args(["run", "wf.toml"]).run(BOUND).expect_code(0);
+    let bytes = sandbox.newest_run().read("journal.jsonl").len();
+    assert!(bytes / 50 < 4096, "{} bytes for each agent", bytes / 50);
+}

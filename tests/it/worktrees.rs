@@ -1,7 +1,9 @@
 //! Folders of steps, their branches, merges of branches: whole runs in a real repository.
 
-use claw_kit::{Claw, Output, Sandbox};
+use claw_kit::{Claw, Output, Reply, Route, RunFolder, Sandbox, ScriptedProvider, Wire, wait_until};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 const CLAW: &str = env!("CARGO_BIN_EXE_claw");
@@ -206,4 +208,113 @@ fn outside_of_a_repository_an_isolated_step_says_what_to_do() {
     let nodes = "[node.a]\nkind = \"command\"\nisolation = \"worktree\"\nrun = [\"true\"]\n";
     let output = run(&sandbox, nodes).expect_code(1);
     assert!(output.json().to_string().contains("git init"), "{}", output.json());
+}
+
+/// What stands in the workspace, but for git's own files and claw's.
+fn tree(folder: &Path, below: &str, into: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if [".git", ".claw"].contains(&name.as_str()) {
+            continue;
+        }
+        if entry.path().is_dir() {
+            tree(&entry.path(), &format!("{below}{name}/"), into);
+        } else if let Ok(text) = std::fs::read_to_string(entry.path()) {
+            into.insert(format!("{below}{name}"), text);
+        }
+    }
+}
+
+/// Twenty writers, of whom the third and the fourth, the ninth and the tenth want the same line.
+fn twenty() -> (ScriptedProvider, Sandbox) {
+    let provider = ScriptedProvider::new([Route::answer(|request| {
+        let text = request.text.split("WRITER-").nth(1).unwrap_or_default();
+        let n: usize = text.split('.').next().unwrap().parse().unwrap();
+        if request.messages().last().is_some_and(|last| last.to_string().contains("tool_result")) {
+            return Reply::text(format!("writer {n} is done"));
+        }
+        let file = match n {
+            4 => 3,
+            10 => 9,
+            n => n,
+        };
+        let edit = json!({"path": format!("part-{file}.txt"), "content": format!("by {n}\n")});
+        let new = json!({"path": format!("new/{n}.txt"), "content": "made\n"});
+        Reply::tool("t0", "read_file", json!({"path": format!("part-{file}.txt")}))
+            .with_tool("t1", "write_file", edit)
+            .with_tool("t2", "write_file", new)
+    })]);
+    let sandbox = sandbox().with_provider(&provider, Wire::Anthropic);
+    for n in 0..20 {
+        sandbox.write(&format!("part-{n}.txt"), "as it was\n");
+    }
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-q", "-m", "parts"]);
+    (provider, sandbox)
+}
+
+const TWENTY: &str = r#"
+[limits]
+concurrency = 8
+[node.w]
+isolation = "worktree"
+prompt = "WRITER-{{ item }}."
+each = { range = 20, key = "{{ item }}" }
+[node.land]
+kind = "merge"
+strategy = "git"
+needs = ["w"]
+from = ["w"]
+verify = ["test", "-e", "a.txt"]
+"#;
+
+#[test]
+fn twenty_writers_touch_nothing_until_their_merge_lands_and_losers_keep_their_branches() {
+    let (_provider, sandbox) = twenty();
+    let mut before = BTreeMap::new();
+    let running = claw(&sandbox, TWENTY).spawn();
+    tree(&sandbox.project(), "", &mut before);
+    let begins = |run: &RunFolder| run.path().join("landing/land.1/landing.json").exists();
+    let mut looks = 0;
+    wait_until("the end", BOUND, || {
+        let has_begun = sandbox.runs().pop().is_some_and(|run| begins(&run));
+        let is_running = running.is_running();
+        let mut now = BTreeMap::new();
+        tree(&sandbox.project(), "", &mut now);
+        let may_land = has_begun || sandbox.runs().pop().is_some_and(|run| begins(&run));
+        let landed = sandbox
+            .runs()
+            .pop()
+            .is_some_and(|run| run.events("ended").iter().any(|record| record["step"] == "land"));
+        if is_running && !may_land && !landed {
+            assert_eq!(now, before, "the workspace was touched before the merge landed");
+            looks += 1;
+        }
+        // A file is what it was or what it will be.
+        for (path, text) in &now {
+            let by: &[&str] = if path.starts_with("part-") { &["as it was\n", "by "] } else { &[] };
+            assert!(
+                by.is_empty() || by.iter().any(|by| text.starts_with(by)),
+                "{path} is half there: {text}"
+            );
+        }
+        !is_running
+    });
+    let output = running.wait(BOUND).expect_code(0);
+    assert!(looks > 3, "the watcher saw too little");
+    let result = output.json()["result"].clone();
+    assert_eq!(result["backed_out"], json!(["w=4", "w=10"]), "{result}");
+    assert_eq!(result["applied"].as_array().map(Vec::len), Some(18));
+    let run = sandbox.newest_run().id();
+    for n in 0..20 {
+        let is_back = [4, 10].contains(&n);
+        assert_eq!(sandbox.read(&format!("part-{n}.txt")).starts_with("by "), !is_back, "{n}");
+        assert_eq!(sandbox.has(&format!("new/{n}.txt")), !is_back, "{n}");
+        if is_back {
+            let part = if n == 4 { 3 } else { 9 };
+            let kept = sandbox.git(&["show", &format!("claw/{run}/w={n}.1:part-{part}.txt")]);
+            assert_eq!(kept, format!("by {n}\n"));
+        }
+    }
+    assert_eq!(worktrees(&sandbox), 0);
 }

@@ -43,10 +43,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode, sync: Sync) -> io::Result<
             match unnamed(folder) {
                 Ok(mut file) => {
                     fill(&mut file, bytes, kept, sync)?;
-                    let beside = beside(path);
-                    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
-                    rustix::fs::linkat(CWD, source.as_str(), CWD, &beside, AtFlags::SYMLINK_FOLLOW)?;
-                    rename_or_remove(&beside, path)?;
+                    name(&file, path)?;
                 }
                 Err(_) => through_name(path, bytes, 0o666, kept, sync)?,
             }
@@ -90,6 +87,19 @@ fn unnamed(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(folder, flags, rustix::fs::Mode::from_raw_mode(0o666))?;
     Ok(File::from(file))
+}
+
+/// A new file takes its place in one call; one that replaces another needs two.
+fn name(file: &File, path: &Path) -> io::Result<()> {
+    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |to: &Path| rustix::fs::linkat(CWD, source.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW);
+    match link(path) {
+        Err(rustix::io::Errno::EXIST) => {}
+        done => return Ok(done?),
+    }
+    let beside = beside(path);
+    link(&beside)?;
+    rename_or_remove(&beside, path)
 }
 
 fn fill(file: &mut File, bytes: &[u8], kept: Option<Permissions>, sync: Sync) -> io::Result<()> {

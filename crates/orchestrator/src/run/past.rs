@@ -2,7 +2,7 @@
 
 use super::select::Selection;
 use crate::addr::{AddrPart, StepAddr};
-use crate::journal::history::{Difference, History, Missed, Success};
+use crate::journal::history::{Attempt, Difference, History, Missed, Success};
 use crate::journal::record::{Answer, EndState, Question};
 use crate::manifest;
 use crate::plan::model::{MergeStrategy, Plan, Work};
@@ -40,6 +40,10 @@ impl RunPast {
     /// The address of a success that stands for the step.
     fn found(&self, addr: &StepAddr, key: &Digest) -> Option<StepAddr> {
         if self.selection.runs_again(addr) {
+            return None;
+        }
+        // It was begun once more since, and nobody knows how that ended.
+        if self.history.last_attempt(addr).is_some_and(|last| last.key == *key && is_open(last)) {
             return None;
         }
         let own = self.history.step(addr).and_then(|step| step.success.as_ref());
@@ -96,6 +100,12 @@ impl RunPast {
     }
 }
 
+/// Whether a step's own effect was begun and has no end, or was skipped for that.
+fn is_open(attempt: &Attempt) -> bool {
+    let is_over = attempt.ended.as_ref().is_some_and(|(_, ended)| ended.state != EndState::Skipped);
+    !is_over && attempt.open_intents.iter().any(|(call, _)| call.is_none())
+}
+
 impl Past for RunPast {
     fn success(&mut self, addr: &StepAddr, key: &Digest) -> Option<PastSuccess> {
         let found = self.found(addr, key)?;
@@ -133,10 +143,7 @@ impl Past for RunPast {
         let last = self.history.last_attempt(addr);
         let done = last.is_some_and(|last| last.done.is_some() && last.ended.is_none());
         // One that was skipped in doubt stays in doubt: every resume decides alike.
-        let skipped = last.is_some_and(|last| {
-            let is_skipped = last.ended.as_ref().is_some_and(|(_, ended)| ended.state == EndState::Skipped);
-            is_skipped && last.open_intents.iter().any(|(call, _)| call.is_none())
-        });
+        let skipped = last.is_some_and(|last| last.ended.is_some() && is_open(last));
         done || skipped || self.history.in_doubt_of(addr).iter().any(|doubt| doubt.call.is_none())
     }
 

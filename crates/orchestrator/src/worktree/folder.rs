@@ -11,10 +11,14 @@ use claw_kernel::ids::RunId;
 use claw_kernel::tasks;
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a patch that is written for people; the branch has all of it.
 const MOST_PATCH: usize = 4 << 20;
+
+/// What git knew of a folder, on its way out.
+const GONE: &str = ".claw-gone.";
 
 /// A folder in which steps work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,11 +147,17 @@ impl Ground<'_> {
         let branch = record.branch();
         let tip = self.repo.tip(&branch).await?;
         if !path.is_dir() {
-            let tip = tip.ok_or(WorktreeError::BranchGone { branch })?;
+            let never_was = record.git_dir.is_none().then(|| record.start.clone());
+            let tip = tip.or(never_was).ok_or(WorktreeError::BranchGone { branch })?;
             return Ok(Closed { base: record.base.clone(), tip, kept: None });
         }
         let before = tip.clone().unwrap_or_else(|| record.start.clone());
-        let known = record.git_dir.as_ref().map_or_else(|| path.join(".git/index"), |dir| dir.join("index"));
+        let Some(git_dir) = &record.git_dir else {
+            // It was never whole, so nobody worked there: what is not in it was not taken away.
+            self.remove(record, &path).await?;
+            return Ok(Closed { base: record.base.clone(), tip: before, kept: None });
+        };
+        let known = git_dir.join("index");
         let state = self.repo.snapshot(&path, &known, &before, self.folders.scratch("index")).await?;
         let tip = self.commit(record, &state, tip.as_ref(), &before).await?;
         let kept = self.would_be_lost(&state, &record.base).await?;
@@ -209,21 +219,72 @@ impl Ground<'_> {
 
     /// The folder, then what git knows of it.
     pub(super) async fn remove(&self, record: &FolderRecord, path: &Path) -> Result<(), WorktreeError> {
-        remove_tree(path).await?;
-        if let Some(git_dir) = &record.git_dir
-            && git_dir.parent() == Some(&self.repo.common.join("worktrees"))
-        {
-            let turn = Turn::take(Kind::Add, self.worktrees(), &self.repo.common).await?;
-            // At once, for whoever lists the work trees meanwhile.
-            let aside = self.repo.common.join(format!(".claw-gone.{:012x}", fastrand::u64(..) >> 16));
-            match rustix::fs::rename(git_dir, &aside) {
-                Ok(()) => remove_tree(&aside).await?,
-                Err(rustix::io::Errno::NOENT) => {}
-                Err(errno) => return Err(WorktreeError::io(git_dir)(errno.into())),
+        // A kill may have come before it was on record.
+        let found = own_git_dir(self.repo, path).ok();
+        // As a whole: of a folder that is half removed somebody might think that its files were taken away on purpose.
+        let aside = self.folders.scratch("gone");
+        match rustix::fs::rename(path, &aside) {
+            Ok(()) => remove_tree(&aside).await?,
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(WorktreeError::io(path)(errno.into())),
+        }
+        match record.git_dir.as_ref().or(found.as_ref()) {
+            Some(git_dir) => self.unlist(git_dir).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Git knows it no longer.
+    async fn unlist(&self, git_dir: &Path) -> Result<(), WorktreeError> {
+        let common = &self.repo.common;
+        if git_dir.parent() != Some(&common.join("worktrees")) {
+            return Ok(());
+        }
+        let turn = Turn::take(Kind::Add, self.worktrees(), common).await?;
+        // At once, for whoever lists the work trees meanwhile.
+        let aside = common.join(format!("{GONE}{:012x}", fastrand::u64(..) >> 16));
+        match rustix::fs::rename(git_dir, &aside) {
+            Ok(()) => remove_tree(&aside).await?,
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(WorktreeError::io(git_dir)(errno.into())),
+        }
+        drop(turn);
+        // The last one takes the folder of them with it, as git does.
+        let _ = std::fs::remove_dir(common.join("worktrees"));
+        Ok(())
+    }
+
+    /// A kill came between a folder's end and the end of what git knows of it. A commit that is on no branch stays known.
+    pub(super) async fn unlist_gone(&self) -> Result<(), WorktreeError> {
+        let is_aside =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
+        for aside in entries(&self.folders.root).iter().filter(|path| is_aside(path)) {
+            remove_tree(aside).await?;
+        }
+        let common = &self.repo.common;
+        let turn = Turn::take(Kind::Add, self.worktrees(), common).await?;
+        for aside in entries(common) {
+            if aside.file_name().is_some_and(|name| name.as_bytes().starts_with(GONE.as_bytes())) {
+                remove_tree(&aside).await?;
             }
-            drop(turn);
-            // The last one takes the folder of them with it, as git does.
-            let _ = std::fs::remove_dir(self.repo.common.join("worktrees"));
+        }
+        drop(turn);
+        for git_dir in entries(&common.join("worktrees")) {
+            let Ok(Some(text)) = read_small(&git_dir.join("gitdir")) else { continue };
+            let Some(path) = Path::new(text.trim_end()).parent() else { continue };
+            let is_ours = path.parent() == Some(&self.folders.root);
+            if !is_ours || path.exists() {
+                continue;
+            }
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let is_scratch = match self.folders.load(name)? {
+                Some(record) => record.is_scratch,
+                None => false,
+            };
+            let Ok(Some(head)) = read_small(&git_dir.join("HEAD")) else { continue };
+            if is_scratch || head.starts_with("ref: refs/heads/claw/") {
+                self.unlist(&git_dir).await?;
+            }
         }
         Ok(())
     }
@@ -266,6 +327,12 @@ impl Ground<'_> {
         durable::private_dir(folder).map_err(WorktreeError::io(folder))?;
         durable::replace(into, &bytes, Mode::Private, Sync::No).map_err(WorktreeError::io(into))
     }
+}
+
+/// What lies in a folder; nothing where there is none.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let found = folder.read_dir().into_iter().flatten();
+    found.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
 /// The git folder of a work tree that was just made.

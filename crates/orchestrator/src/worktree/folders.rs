@@ -125,7 +125,19 @@ impl Folders {
                 Err(error) => notes.push(format!("{} stays: {error}", path.display())),
             }
         }
+        if let Err(error) = self.unlist_gone().await {
+            notes.push(format!("git still lists folders that are gone: {error}"));
+        }
         notes
+    }
+
+    async fn unlist_gone(&self) -> Result<(), WorktreeError> {
+        let folders = self.folders();
+        if !folders.root.is_dir() {
+            return Ok(());
+        }
+        let ground = Ground { repo: self.repo().await?, folders: &folders, run: self.run.id() };
+        ground.unlist_gone().await
     }
 
     async fn sweep_one(&self, record: &super::record::FolderRecord) -> Result<Option<String>, WorktreeError> {

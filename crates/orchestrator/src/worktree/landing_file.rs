@@ -11,6 +11,7 @@ use claw_kernel::durable::{self, Mode, Sync};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Of this program.
@@ -80,6 +81,14 @@ impl LandingFolder {
     /// Bytes of a file as it was: by its place in the list.
     pub(super) fn before(&self, at: usize) -> PathBuf {
         self.root.join("before").join(at.to_string())
+    }
+
+    /// What a file is called until it takes its place: always the same, so that whoever comes after a kill finds it.
+    pub(super) fn beside(&self, at: usize) -> String {
+        let mut names = self.root.iter().rev();
+        let (step, _, run) = (names.next(), names.next(), names.next());
+        let both = [run, step].map(|name| name.unwrap_or_default().as_bytes()).join(&b'/');
+        format!(".claw-landing.{}.{at}", &Digest::of(both).hex()[..12])
     }
 
     /// The files as they will be.

@@ -72,9 +72,12 @@ pub(super) fn bring(
     way: Way,
     most: usize,
 ) -> io::Result<Vec<PathBuf>> {
-    let mut work = Bringing { top, left: most, alone: Vec::new(), folders: BTreeSet::new() };
+    let mut work = Bringing { top, store, left: most, alone: Vec::new(), folders: BTreeSet::new() };
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|at| entries[*at].path.name());
+    for at in &order {
+        work.sweep(*at, &entries[*at].path.name())?;
+    }
     // What goes makes room, the deepest first.
     for at in order.iter().rev() {
         let (is, wanted) = way.of(&entries[*at]);
@@ -92,7 +95,7 @@ pub(super) fn bring(
             (Image::File { .. }, Way::Finish) => std::fs::read(store.after().join(&path))?,
             (Image::File { .. }, Way::TakeBack) => std::fs::read(store.before(at))?,
         };
-        work.write(&path, is, wanted, &bytes)?;
+        work.write(at, &path, (is, wanted), &bytes)?;
     }
     work.sync()?;
     Ok(work.alone)
@@ -100,6 +103,7 @@ pub(super) fn bring(
 
 struct Bringing<'t> {
     top: BorrowedFd<'t>,
+    store: &'t LandingFolder,
     left: usize,
     alone: Vec<PathBuf>,
     folders: BTreeSet<PathBuf>,
@@ -110,6 +114,15 @@ impl Bringing<'_> {
     fn step(&mut self) -> io::Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::from(io::ErrorKind::Interrupted))?;
         Ok(())
+    }
+
+    /// What a killed process had ready for a file and not yet in its place.
+    fn sweep(&self, at: usize, path: &Path) -> io::Result<()> {
+        let Some(folder) = folder_of(self.top, path, false)? else { return Ok(()) };
+        match rustix::fs::unlinkat(folder, self.store.beside(at), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn remove(&mut self, path: &Path, is: &Image) -> io::Result<()> {
@@ -147,7 +160,13 @@ impl Bringing<'_> {
         Ok(())
     }
 
-    fn write(&mut self, path: &Path, is: &Image, wanted: &Image, bytes: &[u8]) -> io::Result<()> {
+    fn write(
+        &mut self,
+        at: usize,
+        path: &Path,
+        (is, wanted): (&Image, &Image),
+        bytes: &[u8],
+    ) -> io::Result<()> {
         let Some(name) = path.file_name() else { return Ok(()) };
         let now = look(self.top, path)?.0;
         if now.is_same(wanted) {
@@ -159,7 +178,7 @@ impl Bringing<'_> {
         }
         self.step()?;
         let Some(folder) = folder_of(self.top, path, true)? else { return Ok(()) };
-        let beside = format!(".claw-landing.{:012x}", fastrand::u64(..) >> 16);
+        let beside = self.store.beside(at);
         let made = make(folder.as_fd(), &beside, wanted, bytes)
             .and_then(|()| swap(folder.as_fd(), &beside, name, is));
         match made {

@@ -91,7 +91,7 @@ impl RunFolders {
         self.root.join(format!("{name}.json"))
     }
 
-    /// A name for a file that nobody else uses.
+    /// A name for a file or folder that nobody else uses. The owner of the run clears what a killed process left.
     pub(super) fn scratch(&self, what: &str) -> PathBuf {
         self.root.join(format!(".{what}.{:012x}", fastrand::u64(..) >> 16))
     }

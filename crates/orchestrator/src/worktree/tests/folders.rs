@@ -223,3 +223,42 @@ async fn a_workspace_that_is_itself_a_linked_work_tree_has_folders_as_well() {
     assert_eq!(read(&open.path, "dirty"), "d");
     assert!(open.writable.iter().all(|path| path.is_dir()), "{:?}", open.writable);
 }
+
+#[tokio::test]
+async fn a_folder_that_a_kill_left_half_made_is_no_work() {
+    let kit = Kit::new().await;
+    let step = folder("w", Base::ParentHead);
+    let open = kit.open(&step).await;
+    let folders = kit.folders();
+    let mut record = folders.load("w.1").unwrap().unwrap();
+    let git_dir = record.git_dir.take().unwrap();
+    folders.save(&record).unwrap();
+    std::fs::remove_file(open.path.join("a.txt")).unwrap();
+    let closed = kit.close(&step).await;
+    assert_eq!(closed.base, closed.tip, "what was not there yet was not taken away");
+    assert!(!open.path.exists() && !git_dir.exists());
+}
+
+#[tokio::test]
+async fn what_a_kill_left_of_folders_that_went_is_swept() {
+    let kit = Kit::new().await;
+    let (one, two) = (folder("one", Base::ParentHead), folder("two", Base::ParentHead));
+    let (one_open, two_open) = (kit.open(&one).await, kit.open(&two).await);
+    put(&one_open.path, "new.txt", "work");
+    put(&two_open.path, "new.txt", "work");
+    let git_dir = kit.folders().load("one.1").unwrap().unwrap().git_dir.unwrap();
+    let listed = read(&git_dir, "gitdir");
+    let head = read(&git_dir, "HEAD");
+    let tip = kit.close(&one).await.tip;
+    // Killed between the folder and what git knows of it; and amid the removal of another.
+    put(&git_dir, "gitdir", &listed);
+    put(&git_dir, "HEAD", &head);
+    put(&kit.top, ".git/.claw-gone.0123/HEAD", "x");
+    put(&kit.folders().root, ".gone.0123/a.txt", "x");
+    assert_eq!(kit.services().sweep().await, [""; 0]);
+    assert!(!git_dir.exists() && !two_open.path.exists() && !kit.top.join(".git/worktrees").exists());
+    assert!(!kit.top.join(".git/.claw-gone.0123").exists());
+    assert!(!kit.folders().root.join(".gone.0123").exists());
+    assert_eq!(kit.close(&one).await.tip, tip);
+    assert_eq!(git(&kit.top, &["show", &format!("{}:new.txt", two_open.branch)]).await, "work");
+}
