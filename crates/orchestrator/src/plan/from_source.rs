@@ -95,6 +95,7 @@ impl Plan {
         if nodes.len() == forest.slots.len() {
             build.check_limits(&nodes);
             build.check_prices(&nodes);
+            build.check_locks(&nodes);
             build.check_writers(&nodes);
         }
         let warnings = build.finish()?;

@@ -87,6 +87,31 @@ impl Build<'_> {
         )
     }
 
+    /// E143: whoever holds a lock takes only later ones, in the order of their names. So no two groups ever wait for each
+    /// other, here or in another process.
+    pub(super) fn check_locks(&mut self, nodes: &[Node]) {
+        for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.locks.is_empty()) {
+            let mut around = node.parent;
+            let mut held: Vec<&str> = Vec::new();
+            while let Some(group) = around {
+                held.extend(nodes[group.at()].locks.iter().map(String::as_str));
+                around = nodes[group.at()].parent;
+            }
+            let Some(last) = held.iter().copied().max() else { continue };
+            let early = |name: &&String| name.as_str() < last && !held.contains(&name.as_str());
+            let Some(name) = node.locks.iter().find(early) else { continue };
+            let slot = self.forest.slot(NodeIx(u32::try_from(at).unwrap_or(u32::MAX)));
+            let span =
+                slot.node.keys.entry("lock").map_or(slot.node.span.clone(), |lock| lock.value.span.clone());
+            let message = format!("the lock `{name}` is taken while `{last}` is held by a group around it");
+            let path = format!("node.{}.lock", slot.node.path());
+            let problem = self.forest.files[slot.file].source.problem(Code::E143, span, path, message);
+            self.late.push(problem.with_help(format!(
+                "locks are taken in the order of their names: name `{name}` at the group too, or rename one"
+            )));
+        }
+    }
+
     /// W140 once, or E140 for each node that forbids it.
     pub(super) fn check_writers(&mut self, nodes: &[Node]) {
         let writing = writers::writing(nodes);

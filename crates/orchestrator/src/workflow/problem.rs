@@ -56,6 +56,7 @@ codes! {
     E140 = "Steps that may write at the same time, where that is forbidden.",
     E141 = "An isolation of a step that works in no folder, or a base without one.",
     E142 = "A git merge of what has no branch of its own.",
+    E143 = "Locks inside a group that could wait for each other for ever.",
     E150 = "Not a usable JSON Schema.",
     E160 = "A template in text that a shell or an interpreter would run.",
     E161 = "An argument that an expansion makes an option.",

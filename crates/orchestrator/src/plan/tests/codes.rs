@@ -98,6 +98,10 @@ const SCOPES: &[(&str, &str)] = &[
         "[limits]\nagents = 5\n[node.g]\nkind = 'group'\neach = { range = 2 }\nloop = { max = 9 }\n[node.g.body.a]\nprompt = 'x'\npermission = 'read-only'\neach = { range = 3, as = 'inner' }\n",
     ),
     (
+        "locks out of order",
+        "[node.g]\nkind = 'group'\nlock = ['b']\n[node.g.body.a]\nkind = 'set'\nvalue = '1'\nlock = ['a']\n",
+    ),
+    (
         "items in items",
         "[node.g]\nkind = 'group'\neach = { range = 2 }\n[node.g.body.a]\nprompt = 'x'\neach = { range = 3 }\n",
     ),
@@ -328,4 +332,17 @@ fn warnings_do_not_stop_a_plan_and_are_said_once() {
     );
     let plan = plan_of(&text, &InputArgs::default()).unwrap();
     insta::assert_snapshot!(said(&plan.warnings));
+}
+
+#[test]
+fn a_lock_inside_a_group_comes_behind_those_that_the_group_holds() {
+    let text = |inner: &str| {
+        format!(
+            "{HEAD}[node.g]\nkind = 'group'\nlock = ['b']\n[node.g.body.a]\nkind = 'set'\nvalue = '1'\nlock = [{inner}]\n"
+        )
+    };
+    for inner in ["'b'", "'c'", "'b', 'c'"] {
+        plan_of(&text(inner), &InputArgs::default()).unwrap();
+    }
+    assert!(plan_of(&text("'a'"), &InputArgs::default()).is_err());
 }

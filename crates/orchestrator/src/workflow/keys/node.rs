@@ -91,8 +91,18 @@ const COMMON: &[Key] = &[
         "a command or a git merge in doubt after a crash",
     ),
     Key::new("optional", Ty::Bool, "false", "its failure makes the run partial"),
-    Key::new("final", Ty::Bool, "false", "runs even after a budget or a failure stopped the rest"),
-    Key::new("lock", Ty::List(&Ty::Slug), "[]", "named mutexes, across runs of this project too"),
+    Key::new(
+        "final",
+        Ty::Bool,
+        "false",
+        "runs even after a budget or a failure stopped the rest; in a body: behind failures of its neighbours",
+    ),
+    Key::new(
+        "lock",
+        Ty::List(&Ty::Slug),
+        "[]",
+        "named mutexes, across runs of this project too; inside a group that holds some: only later names",
+    ),
     Key::new(
         "isolation",
         Ty::Enum(&["none", "worktree"], &["copy"]),
