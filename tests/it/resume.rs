@@ -342,7 +342,7 @@ run = "echo x >> side.txt; test -e go || exec sleep 7412; echo made"
 "#;
     sandbox.write("wf.toml", text);
     let running = run(&sandbox, &[]).spawn();
-    wait_until("the effect", BOUND, || sandbox.has("side.txt"));
+    wait_until("the effect", BOUND, || sandbox.has("side.txt") && sandbox.read("side.txt") == "x\n");
     running.kill9();
     sandbox.write("go", "");
     for _ in 0..2 {
@@ -367,7 +367,7 @@ fn a_step_in_doubt_may_be_skipped() {
     let text = "schema = 1\n[workflow]\nname = \"doubt\"\n[node.effect]\nkind = \"command\"\non_crash = \"skip\"\nrun = \"echo x >> side.txt; exec sleep 7413\"\n";
     sandbox.write("wf.toml", text);
     let running = run(&sandbox, &[]).spawn();
-    wait_until("the effect", BOUND, || sandbox.has("side.txt"));
+    wait_until("the effect", BOUND, || sandbox.has("side.txt") && sandbox.read("side.txt") == "x\n");
     running.kill9();
     resume(&sandbox);
     assert_eq!(sandbox.read("side.txt"), "x\n");
