@@ -1,7 +1,7 @@
 //! Limits, prices and writers: what a whole plan is held against, when all its nodes are known.
 
 use super::build::Build;
-use super::model::{AgentWork, EachSource, MergeStrategy, Node, NodeIx, Work};
+use super::model::{EachSource, Node, NodeIx, Work};
 use super::writers;
 use crate::workflow::file::Val;
 use crate::workflow::problem::Code;
@@ -39,7 +39,7 @@ impl Build<'_> {
         for (at, node) in nodes.iter().enumerate() {
             let ix = NodeIx(u32::try_from(at).unwrap_or(u32::MAX));
             held[at] = self.ceiling_of(ix, node, &held);
-            let (Some(ceiling), Some(agent)) = (&held[at], agent_of(&node.work)) else { continue };
+            let (Some(ceiling), Some(agent)) = (&held[at], node.agent()) else { continue };
             let default = [None];
             let models: Vec<Option<String>> = agent.models.iter().cloned().map(Some).collect();
             for model in if models.is_empty() { &default[..] } else { &models[..] } {
@@ -148,25 +148,13 @@ impl Build<'_> {
     }
 }
 
-fn agent_of(work: &Work) -> Option<&AgentWork> {
-    match work {
-        Work::Agent(agent) => Some(agent),
-        Work::Merge(merge) => match &merge.strategy {
-            MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List
-            | MergeStrategy::Concat
-            | MergeStrategy::Dedupe { .. }
-            | MergeStrategy::Git(_) => None,
-        },
-        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
-    }
-}
-
 /// Agents that a node is sure to need, all its items and one iteration counted.
 fn agents_of(node: &Node, needed: &[usize]) -> usize {
     let one = match &node.work {
         Work::Group(group) => group.body.nodes().fold(0_usize, |sum, ix| sum.saturating_add(needed[ix.at()])),
-        work => usize::from(agent_of(work).is_some()),
+        Work::Agent(_) | Work::Merge(_) | Work::Command(_) | Work::Set { .. } | Work::Gate(_) => {
+            usize::from(node.agent().is_some())
+        }
     };
     match node.each.as_ref().map(|each| &each.source) {
         Some(EachSource::Static(items)) => one.saturating_mul(items.len()),

@@ -34,23 +34,9 @@ fn strategy(strategy: &MergeStrategy) -> &'static str {
     }
 }
 
-fn agent(work: &Work) -> Option<&AgentWork> {
-    match work {
-        Work::Agent(agent) => Some(agent),
-        Work::Merge(merge) => match &merge.strategy {
-            MergeStrategy::Agent { agent, .. } => Some(agent),
-            MergeStrategy::List
-            | MergeStrategy::Concat
-            | MergeStrategy::Dedupe { .. }
-            | MergeStrategy::Git(_) => None,
-        },
-        Work::Command(_) | Work::Set { .. } | Work::Group(_) | Work::Gate(_) => None,
-    }
-}
-
 /// What file and definition allow; `None` = what the run allows.
-fn permission(work: &Work) -> Option<Permission> {
-    match (agent(work), work) {
+fn permission(node: &Node) -> Option<Permission> {
+    match (node.agent(), &node.work) {
         (Some(agent), _) => match (agent.permission, agent.definition.permission) {
             (Some(own), Some(definition)) => Some(own.intersect(definition)),
             (own, definition) => own.or(definition),
@@ -170,11 +156,11 @@ impl Plan {
             Work::Gate(gate) => words.push(gate.choices.join(" or ")),
             Work::Agent(_) | Work::Set { .. } => {}
         }
-        if let Some(agent) = agent(&node.work) {
+        if let Some(agent) = node.agent() {
             words.extend(agent_words(agent));
         }
-        if matches!(node.work, Work::Command(_)) || agent(&node.work).is_some() {
-            words.push(permission(&node.work).map_or("the run's permission".into(), |mode| mode.to_string()));
+        if matches!(node.work, Work::Command(_)) || node.agent().is_some() {
+            words.push(permission(node).map_or("the run's permission".into(), |mode| mode.to_string()));
         }
         words.extend(bound(node).map(show_duration));
         words.extend(node.each.as_ref().map(items));
@@ -247,7 +233,7 @@ impl Plan {
             "key": node.static_key.hex(),
         });
         self.work_json(node, &mut out);
-        if let Some(mode) = permission(&node.work) {
+        if let Some(mode) = permission(node) {
             out["permission"] = json!(mode.to_string());
         }
         if let Some(each) = &node.each {
@@ -290,7 +276,7 @@ impl Plan {
     }
 
     fn work_json(&self, node: &Node, out: &mut Value) {
-        if let Some(agent) = agent(&node.work) {
+        if let Some(agent) = node.agent() {
             out["agent"] = json!(agent.definition.name);
             out["models"] = json!(agent.models);
             out["max_turns"] = json!(agent.max_turns);
