@@ -15,6 +15,7 @@ pub mod request;
 pub mod roles;
 mod sandboxes;
 pub mod services;
+pub mod settings;
 mod start;
 pub mod system_prompt;
 mod text_calls;
