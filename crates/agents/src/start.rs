@@ -1,6 +1,6 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
-use crate::children::TOOL;
+use crate::children::{BackgroundTool, TOOL};
 use crate::conversation::{
     ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, RequestShape,
     Room, Rules, Running, RunningAgent, Shell, Spent, failed, offered, run, without_work,
@@ -201,6 +201,8 @@ pub fn tools_of(registry: &Registry, request: &AgentRequest) -> Vec<&'static str
     let mut names = offered(registry, &request.definition, request.tools.as_deref(), &request.deny_tools);
     // The conversation itself offers the answer's, where there is a schema.
     names.retain(|name| *name != ANSWER_TOOL && *name != TOOL);
+    let has_background = request.spawner.as_ref().is_some_and(|spawner| spawner.background().is_some());
+    names.retain(|name| has_background || BackgroundTool::named(name).is_none());
     let is_denied = request.deny_tools.iter().any(|name| registry.canonical(name) == Some(TOOL));
     if request.spawner.is_some() && !is_denied && registry.get(TOOL).is_some() {
         names.push(TOOL);

@@ -103,7 +103,7 @@ pub enum AddrPart {
     Child(u32),
 }
 
-/// The address of one unit of work. Never empty. Cheap to clone.
+/// The address of one unit of work. Never empty but for [`StepAddr::session`]. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepAddr(Arc<[AddrPart]>);
@@ -112,6 +112,16 @@ impl StepAddr {
     /// A node's own step.
     pub fn node(node: NodeId) -> Self {
         Self([AddrPart::Node { node, item: None, iteration: None }].into())
+    }
+
+    /// The conversation of a session, above its agents `+1`, `+2`. It is no step, and stands on no record.
+    pub(crate) fn session() -> Self {
+        Self([].into())
+    }
+
+    /// Whether it is that of a session's own conversation.
+    pub(crate) fn is_session(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// One item of a node.

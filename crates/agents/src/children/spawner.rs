@@ -1,5 +1,6 @@
 //! The door through which a conversation asks for a child.
 
+use super::background::Background;
 use crate::effects::CallNo;
 use futures_util::future::BoxFuture;
 
@@ -16,6 +17,10 @@ pub struct ChildTask {
     pub name: Option<String>,
     /// Instead of its definition's.
     pub model: Option<String>,
+    /// The call is answered at once: its end is told later.
+    pub background: bool,
+    /// It works in a work tree of its own.
+    pub isolated: bool,
 }
 
 /// One call of the tool.
@@ -49,4 +54,9 @@ pub trait Spawner: Send + Sync {
     /// child has ended, or when it is refused. Whoever drops the future no longer waits; the child ends
     /// with its parent.
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, ChildSaid>;
+
+    /// Agents that work while the conversation goes on; `None`: it waits for all that it starts.
+    fn background(&self) -> Option<&dyn Background> {
+        None
+    }
 }

@@ -25,6 +25,17 @@ struct Input {
     name: Option<String>,
     #[serde(default)]
     model: Option<String>,
+    #[serde(default, alias = "runInBackground")]
+    run_in_background: bool,
+    #[serde(default)]
+    isolation: Option<Isolation>,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Isolation {
+    None,
+    Worktree,
 }
 
 /// The tool as it is known to a registry. A conversation that may start children carries its calls out.
@@ -62,6 +73,8 @@ pub(crate) fn task(input: &Value) -> Result<ChildTask, ToolError> {
         subagent_type: said(input.subagent_type),
         name: said(input.name),
         model: said(input.model),
+        background: input.run_in_background,
+        isolated: input.isolation == Some(Isolation::Worktree),
     })
 }
 
@@ -98,6 +111,10 @@ impl Tool for AgentTool {
                 "subagent_type": text("Which agent; general-purpose where left out"),
                 "name": text("A name to show instead of the description"),
                 "model": text("A model other than the agent's own"),
+                "run_in_background": { "type": "boolean",
+                    "description": "Answer at once; you go on and are told when it ends" },
+                "isolation": { "enum": ["none", "worktree"],
+                    "description": "worktree: a folder and a branch of its own" },
             },
             "required": ["description", "prompt"],
         })

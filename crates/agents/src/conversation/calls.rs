@@ -3,7 +3,7 @@
 //! Owns the order of these. Must not know turns or models.
 
 use super::core::{CallResult, PlannedCall};
-use crate::children::{self, SpawnRequest, Spawner};
+use crate::children::{self, Background, BackgroundTool, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
 use crate::outcome::Denial;
@@ -167,6 +167,12 @@ impl CallDesk {
         {
             return CallReport::of(self.child(&**spawner, no, (&input, turn), cancel).await);
         }
+        if let (Some(tool), Some(team)) = (
+            BackgroundTool::named(tool.name()),
+            self.spawner.as_ref().and_then(|spawner| spawner.background()),
+        ) {
+            return CallReport::of(self.of_team(tool, team, &input, cancel).await);
+        }
         let is_journaled = !effect.is_read_only();
         if is_journaled && let Err(failed) = self.effects.intent(no, tool.name()).await {
             let result = CallResult::error("not run: the journal could not be written");
@@ -205,6 +211,25 @@ impl CallDesk {
                 ..CallResult::default()
             },
             () = cancel.cancelled() => CallReport::cancelled().result,
+        }
+    }
+
+    /// A word about agents in the background.
+    async fn of_team(
+        &self,
+        tool: BackgroundTool,
+        team: &dyn Background,
+        input: &Value,
+        cancel: &CancelToken,
+    ) -> CallResult {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => CallReport::cancelled().result,
+            said = tool.carry_out(team, input) => CallResult {
+                text: bounded(self.redacted(&said.text)),
+                is_error: said.is_error,
+                ..CallResult::default()
+            },
         }
     }
 

@@ -34,6 +34,8 @@ pub fn open_questions(records: &[Record]) -> IndexMap<StepAddr, (Option<u32>, Qu
             | Entry::Done { .. }
             | Entry::Turn { .. }
             | Entry::Spawned { .. }
+            | Entry::MergeEnqueued { .. }
+            | Entry::MergeDelivered { .. }
             | Entry::Steered { .. }
             | Entry::Paused { .. }
             | Entry::RunEnded { .. }

@@ -2,7 +2,9 @@
 //!
 //! A pure fold over records. Knows nothing of the plan of today: the caller says which addresses are in it.
 
-use super::record::{Answer, EndState, Ended, Entry, OutputRef, Question, Record, RunStatus, Take};
+use super::record::{
+    Answer, EndState, Ended, Entry, OutputRef, Question, Record, RunStatus, SpawnedOrder, Take,
+};
 use crate::addr::StepAddr;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::clock::Timestamp;
@@ -10,7 +12,7 @@ use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
 use claw_providers::usage::Usage;
 use indexmap::IndexMap;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The past of one run.
@@ -26,6 +28,19 @@ pub struct History {
     last: Option<Timestamp>,
     /// For each take, the last record before it.
     words: Vec<Timestamp>,
+    team: Vec<Teammate>,
+    delivered: BTreeSet<u32>,
+}
+
+/// An agent that a session's own conversation started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Teammate {
+    /// Its address.
+    pub child: StepAddr,
+    /// The call that it answers.
+    pub call: String,
+    /// What it is for.
+    pub order: SpawnedOrder,
 }
 
 /// Why the run waited when its last take ended or went silent.
@@ -192,6 +207,8 @@ impl Default for History {
             usage: Usage::NOTHING,
             last: None,
             words: Vec::new(),
+            team: Vec::new(),
+            delivered: BTreeSet::new(),
         }
     }
 }
@@ -360,6 +377,16 @@ impl History {
         }
     }
 
+    /// The agents that a session's own conversation started, in order.
+    pub fn team(&self) -> &[Teammate] {
+        &self.team
+    }
+
+    /// Whether that message is in the session's log, as far as the run was told.
+    pub fn is_delivered(&self, number: u32) -> bool {
+        self.delivered.contains(&number)
+    }
+
     /// All steps in the order in which they were first heard of.
     pub fn steps(&self) -> impl Iterator<Item = (&StepAddr, &StepHistory)> {
         self.steps.iter()
@@ -392,9 +419,17 @@ impl History {
                 }
             }
             Entry::Ended(ended) => self.ended(record, ended),
+            Entry::Spawned { child, call, order: Some(order) } => {
+                let (child, call, order) = (child.clone(), call.clone(), (**order).clone());
+                self.team.push(Teammate { child, call, order });
+            }
+            Entry::MergeEnqueued { .. } => {}
+            Entry::MergeDelivered { number } => {
+                self.delivered.insert(*number);
+            }
             Entry::Admitted { .. }
             | Entry::Expanded { .. }
-            | Entry::Spawned { .. }
+            | Entry::Spawned { order: None, .. }
             | Entry::Asked(_)
             | Entry::Answered(_)
             | Entry::Steered { .. }
@@ -478,8 +513,10 @@ impl StepHistory {
                 }
             }
             Entry::Steered { text, .. } => self.said.push(text.clone()),
-            Entry::Spawned { child, call } => self.spawned.push((call.clone(), child.clone())),
+            Entry::Spawned { child, call, .. } => self.spawned.push((call.clone(), child.clone())),
             Entry::Take(_)
+            | Entry::MergeEnqueued { .. }
+            | Entry::MergeDelivered { .. }
             | Entry::Ended(_)
             | Entry::Paused { .. }
             | Entry::RunEnded { .. }

@@ -269,6 +269,8 @@ impl Scan {
                 | Entry::Paused { .. }
                 | Entry::RunEnded { .. }
                 | Entry::Spawned { .. }
+                | Entry::MergeEnqueued { .. }
+                | Entry::MergeDelivered { .. }
                 | Entry::Asked(_)
                 | Entry::Answered(_)
                 | Entry::Steered { .. }
@@ -308,6 +310,8 @@ pub(super) fn last_number(record: &Record) -> u64 {
         | Entry::Turn { .. }
         | Entry::Ended(_)
         | Entry::Spawned { .. }
+        | Entry::MergeEnqueued { .. }
+        | Entry::MergeDelivered { .. }
         | Entry::Asked(_)
         | Entry::Answered(_)
         | Entry::Steered { .. }

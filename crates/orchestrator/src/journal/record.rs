@@ -87,6 +87,19 @@ pub enum Entry {
         child: StepAddr,
         /// The call that it answers, `<turn>.<index>`.
         call: String,
+        /// What it is for, where a session's conversation started it: it may have to go on without being asked for again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        order: Option<Box<SpawnedOrder>>,
+    },
+    /// The end of a background agent is to be told to the session's conversation.
+    MergeEnqueued {
+        /// Which message, from 1 within the run: the agent's own number.
+        number: u32,
+    },
+    /// It is in the session's log.
+    MergeDelivered {
+        /// Which message.
+        number: u32,
     },
     /// A person is asked.
     Asked(Question),
@@ -141,14 +154,39 @@ impl Entry {
             | Self::Done { .. }
             | Self::Ended(_)
             | Self::Spawned { .. }
+            | Self::MergeEnqueued { .. }
             | Self::Answered(_)
             | Self::Steered { .. }
             | Self::Paused { .. }
             | Self::RunEnded { .. }
             | Self::Damaged { .. } => Durability::Synced,
-            Self::Expanded { .. } | Self::Asked(_) | Self::Turn { .. } => Durability::Written,
+            Self::Expanded { .. } | Self::Asked(_) | Self::Turn { .. } | Self::MergeDelivered { .. } => {
+                Durability::Written
+            }
         }
     }
+}
+
+/// What an agent of a session is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnedOrder {
+    /// Its id, over all attempts.
+    pub id: AgentId,
+    /// The name of its definition.
+    pub agent: String,
+    /// Its task.
+    pub prompt: String,
+    /// Shown to people.
+    pub label: String,
+    /// Instead of its definition's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its parent goes on meanwhile, and is told of its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// It works in a work tree of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
 }
 
 /// A process took the run.

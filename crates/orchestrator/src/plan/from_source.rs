@@ -108,6 +108,7 @@ impl Plan {
             top: forest.graphs[0].body(),
             nodes,
             budget: keys.section("budget").map(budget),
+            host: None,
             limits: limits[0].clone(),
             merge: merge_report(keys),
             warnings,
@@ -136,13 +137,8 @@ fn declared_only(file: &WorkflowFile) -> IndexMap<String, InputValue> {
 fn all_limits(files: &[FileUnit], surroundings: &dyn Surroundings) -> Vec<Limits> {
     let mut out: Vec<Limits> = Vec::with_capacity(files.len());
     for file in files {
-        let outer = file.caller.map(|caller| out[caller].clone()).unwrap_or_else(|| Limits {
-            concurrency: 16,
-            commands: surroundings.default_commands(),
-            agents: 200,
-            depth: 2,
-            providers: IndexMap::new(),
-        });
+        let outer = file.caller.map(|caller| out[caller].clone());
+        let outer = outer.unwrap_or_else(|| Limits::standard(surroundings.default_commands()));
         out.push(limits(&file.written.top, outer));
     }
     out

@@ -25,6 +25,7 @@ mod paths;
 pub mod print;
 mod reads;
 pub mod render;
+pub mod session;
 mod shape;
 pub mod surroundings;
 mod work;

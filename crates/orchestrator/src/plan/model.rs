@@ -41,6 +41,8 @@ pub struct Plan {
     pub top: Body,
     /// Checked values by id.
     pub inputs: IndexMap<String, InputValue>,
+    /// The one node of a session's plan: its conversation, which is no step.
+    pub host: Option<NodeIx>,
     /// Ceilings.
     pub limits: Limits,
     /// `budget` of the run.
@@ -79,6 +81,13 @@ pub struct Limits {
     pub depth: u32,
     /// Requests in flight by provider.
     pub providers: IndexMap<String, usize>,
+}
+
+impl Limits {
+    /// What holds where nobody says otherwise.
+    pub fn standard(commands: usize) -> Self {
+        Self { concurrency: 16, commands, agents: 200, depth: 2, providers: IndexMap::new() }
+    }
 }
 
 /// `merge` of the top level: how a run reports to a parent session.

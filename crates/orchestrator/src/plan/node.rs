@@ -52,7 +52,7 @@ impl<'a> Build<'a> {
                 NodeKind::Gate => GATE_TIMEOUT,
                 _ => TIMEOUT,
             }),
-            idle_timeout: keys.duration("idle_timeout").unwrap_or(Duration::from_secs(5 * 60)),
+            idle_timeout: keys.duration("idle_timeout").unwrap_or(IDLE),
             on_error: on_error(keys),
             on_crash: on_crash(keys),
             optional: keys.flag("optional").unwrap_or(false),
@@ -98,7 +98,9 @@ impl<'a> Build<'a> {
 }
 
 /// Of each attempt.
-const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Without a byte of the provider and without a tool that runs.
+pub(super) const IDLE: Duration = Duration::from_secs(5 * 60);
 /// Of the wait for an answer.
 const GATE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -150,7 +152,7 @@ fn merge_show(keys: &Section, terminal: bool) -> MergeShow {
     }
 }
 
-fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
+pub(super) fn retry(kind: NodeKind, keys: Option<&Section>) -> Retry {
     let none = Section::default();
     let keys = keys.unwrap_or(&none);
     let on = match (keys.get("on"), kind) {

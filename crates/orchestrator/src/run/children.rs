@@ -11,6 +11,7 @@ use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::Permission;
 use claw_kernel::near::nearest;
 use claw_kernel::redact::Redactor;
+use claw_providers::usage::Usage;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::path::Path;
@@ -100,24 +101,41 @@ impl Children {
     }
 
     fn order(&self, task: ChildTask) -> Result<ChildOrder, ChildSaid> {
-        let wanted = task.subagent_type.as_deref().unwrap_or(DEFAULT).trim();
-        let found = self.startable.iter().find(|agent| agent.name.eq_ignore_ascii_case(wanted));
-        let Some(definition) = found else {
-            let names = || self.startable.iter().map(|agent| agent.name.as_str());
-            let near = nearest(wanted, names()).map(|near| format!("; did you mean `{near}`?"));
-            let known = names().collect::<Vec<_>>().join(", ");
-            let near = near.unwrap_or_default();
-            return Err(ChildSaid::error(format!("there is no agent `{wanted}`{near} Agents are {known}")));
-        };
-        let label = task.name.unwrap_or(task.description);
-        let label = self.redactor.apply(label.lines().next().unwrap_or_default());
-        Ok(ChildOrder {
-            definition: Arc::clone(definition),
-            prompt: task.prompt,
-            label: label.chars().take(MOST_LABEL).collect(),
-            model: task.model,
-        })
+        if task.background || task.isolated {
+            let why = "an agent of a workflow waits for those that it starts, and they work in its folder: leave \
+                       run_in_background and isolation out";
+            return Err(ChildSaid::error(why));
+        }
+        order_of(task, &self.startable, &self.redactor)
     }
+}
+
+/// A task with its agent found. Errors: there is none of that name.
+pub(super) fn order_of(
+    task: ChildTask,
+    startable: &[Arc<AgentDefinition>],
+    redactor: &Redactor,
+) -> Result<ChildOrder, ChildSaid> {
+    let wanted = task.subagent_type.as_deref().unwrap_or(DEFAULT).trim();
+    let found = startable.iter().find(|agent| agent.name.eq_ignore_ascii_case(wanted));
+    let Some(definition) = found else {
+        let names = || startable.iter().map(|agent| agent.name.as_str());
+        let near = nearest(wanted, names()).map(|near| format!("; did you mean `{near}`?"));
+        let known = names().collect::<Vec<_>>().join(", ");
+        let near = near.unwrap_or_default();
+        return Err(ChildSaid::error(format!("there is no agent `{wanted}`{near} Agents are {known}")));
+    };
+    let label = task.name.unwrap_or(task.description);
+    let label = redactor.apply(label.lines().next().unwrap_or_default());
+    Ok(ChildOrder {
+        id: None,
+        definition: Arc::clone(definition),
+        prompt: task.prompt,
+        label: label.chars().take(MOST_LABEL).collect(),
+        model: task.model,
+        background: task.background,
+        isolated: task.isolated,
+    })
 }
 
 impl Spawner for Children {
@@ -131,14 +149,7 @@ impl Spawner for Children {
         self.run.tell(RunMsg::Spawn { parent, attempt, call, order, reply });
         Box::pin(async move {
             match end.await {
-                Ok(ChildEnd::Done { step, value, file, usage }) => {
-                    let text = said(&value, file.as_deref());
-                    let tokens = usage.input + usage.cache_read + usage.cache_write;
-                    let price = usage.usd.map(|usd| format!(", ${usd:.4}")).unwrap_or_default();
-                    let spent = format!("{tokens} tokens in, {} out{price}", usage.output);
-                    ChildSaid { text: format!("{text}\n\n[agent {step}: {spent}]"), is_error: false }
-                }
-                Ok(ChildEnd::Failed(why)) => ChildSaid::error(why),
+                Ok(end) => told(end),
                 Err(_) => ChildSaid::error("cancelled"),
             }
         })
@@ -146,7 +157,7 @@ impl Spawner for Children {
 }
 
 /// A child's answer, cut where it is long, with the file that has it all.
-fn said(value: &Value, file: Option<&Path>) -> String {
+pub(super) fn said(value: &Value, file: Option<&Path>) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if text.len() <= MOST_SAID {
         return text;
@@ -154,4 +165,29 @@ fn said(value: &Value, file: Option<&Path>) -> String {
     let cut = text.floor_char_boundary(MOST_SAID);
     let whole = file.map(|file| format!("; the whole is in {}", file.display())).unwrap_or_default();
     format!("{}\n[{} bytes cut{whole}]", &text[..cut], text.len() - cut)
+}
+
+/// What the call of a parent is told.
+pub(super) fn told(end: ChildEnd) -> ChildSaid {
+    match end {
+        ChildEnd::Done { step, value, file, usage } => {
+            let text = said(&value, file.as_deref());
+            ChildSaid { text: format!("{text}\n\n[agent {step}: {}]", spent(&usage)), is_error: false }
+        }
+        ChildEnd::Begun { step, waiting: 0 } => {
+            ChildSaid { text: format!("agent {step} works in the background"), is_error: false }
+        }
+        ChildEnd::Begun { step, waiting } => {
+            let text = format!("agent {step} waits for a slot: place {waiting} in the queue");
+            ChildSaid { text, is_error: false }
+        }
+        ChildEnd::Failed(why) => ChildSaid::error(why),
+    }
+}
+
+/// Tokens and money, for models and people.
+pub(super) fn spent(usage: &Usage) -> String {
+    let tokens = usage.input + usage.cache_read + usage.cache_write;
+    let price = usage.usd.map(|usd| format!(", ${usd:.4}")).unwrap_or_default();
+    format!("{tokens} tokens in, {} out{price}", usage.output)
 }

@@ -14,8 +14,8 @@ use crate::plan::model::Plan;
 use crate::report::bus::EventBus;
 use crate::rundir::RunDir;
 use crate::scheduler::{
-    Event, Folder, ItemsFailed, ItemsToRead, Launch, Outcome, Place, Prepared, RunMsg, RunRef, Settlement,
-    StepIx,
+    ChildNews, Event, Folder, ItemsFailed, ItemsToRead, Launch, Outcome, Place, Prepared, RunMsg, RunRef,
+    Settlement, StepIx,
 };
 use crate::worktree::Folders;
 use claw_agents::services::AgentServices;
@@ -29,7 +29,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::{Component, Path};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 /// What steps are carried out with.
@@ -52,6 +52,8 @@ pub(crate) struct Hands {
     pub folders: Folders,
     /// What persons say to running agents.
     pub mailboxes: Mailboxes,
+    /// Where the ends of background agents are told. As many as agents that were started, which are limited.
+    pub news: Option<mpsc::UnboundedSender<ChildNews>>,
 }
 
 impl Hands {
@@ -146,6 +148,13 @@ impl Hands {
     pub fn steer(&self, step: StepIx, text: String) {
         if let Err(error) = self.mailboxes.put(step, text) {
             self.bus.note(None, format!("a message was not heard: {error}"));
+        }
+    }
+
+    /// Tells the session of the end of a background agent. One that is left is told at the next resume.
+    pub fn announce(&self, news: ChildNews) {
+        if let Some(session) = &self.news {
+            let _ = session.send(news);
         }
     }
 

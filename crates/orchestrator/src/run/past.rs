@@ -7,7 +7,7 @@ use crate::journal::record::{Answer, EndState, Question};
 use crate::manifest;
 use crate::plan::model::{MergeStrategy, Plan, Work};
 use crate::rundir::{KeptPlan, RunDir};
-use crate::scheduler::{Earlier, Past, PastSuccess, Wanted};
+use crate::scheduler::{Earlier, Past, PastMate, PastSuccess, Wanted};
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
 use claw_providers::usage::Usage;
@@ -164,7 +164,35 @@ impl Past for RunPast {
     }
 
     fn spawned(&self, addr: &StepAddr) -> Vec<(String, StepAddr)> {
+        if addr.is_session() {
+            let team = self.history.team().iter();
+            return team.map(|mate| (mate.call.clone(), mate.child.clone())).collect();
+        }
         self.history.step(addr).map(|step| step.spawned.clone()).unwrap_or_default()
+    }
+
+    fn team(&self) -> Vec<PastMate> {
+        let told = |addr: &StepAddr| match addr.parts().last() {
+            Some(AddrPart::Child(number)) => self.history.is_delivered(*number),
+            Some(AddrPart::Node { .. }) | None => false,
+        };
+        let mates = self.history.team().iter().map(|mate| {
+            let last = self.history.step(&mate.child).and_then(|step| step.last_end.as_ref());
+            // An end behind which another attempt was to follow is none.
+            let last = last.map(|(_, ended)| ended).filter(|ended| !ended.retry);
+            PastMate {
+                addr: mate.child.clone(),
+                order: mate.order.clone(),
+                end: last.map(|ended| ended.state),
+                error: last.and_then(|ended| ended.error.clone()),
+                is_told: told(&mate.child),
+            }
+        });
+        mates.collect()
+    }
+
+    fn takes(&self) -> u32 {
+        self.history.takes()
     }
 
     fn kept(&mut self, addr: &StepAddr) -> Option<PastSuccess> {

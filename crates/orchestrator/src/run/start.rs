@@ -23,7 +23,7 @@ use crate::report::event::{RunEvent, RunEventKind};
 use crate::report::{RunReport, markdown};
 use crate::rundir::{self, InputOnDisk, KeptPlan, NewRun, RunDir, Runs, TakeFiles};
 use crate::scheduler::{
-    ActorArguments, Event, NoPast, Past, RunFinish, RunMsg, RunRef, Schedule, ScheduleContext,
+    ActorArguments, ChildNews, Event, NoPast, Past, RunFinish, RunMsg, RunRef, Schedule, ScheduleContext,
 };
 use crate::worktree::Folders;
 use claw_agents::permission::Permission;
@@ -32,12 +32,12 @@ use claw_kernel::cancel::CancelToken;
 use claw_kernel::clock::{self, Timestamp};
 use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, FileLock, LogWriter, Mode, Sync};
-use claw_kernel::ids::RunId;
+use claw_kernel::ids::{RunId, SessionId};
 use claw_providers::usage::Usage;
 use indexmap::IndexMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 /// The field of a take's limits that says that a file answered.
@@ -113,6 +113,9 @@ pub struct RunHandle {
     pub(super) run: RunDir,
     pub(super) started: Timestamp,
     pub(super) spent: Usage,
+    /// The session whose agents run.
+    pub(super) session: Option<SessionId>,
+    begun: bool,
     /// Where others watch it and give orders.
     listener: Option<Listener>,
     /// Held until the report is written.
@@ -129,7 +132,25 @@ pub async fn start(
     plan: Arc<Plan>,
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
-    let opened = open(&services, &plan, &options).await?;
+    start_of(services, plan, options, None).await
+}
+
+/// The session that a run belongs to.
+pub(super) struct OfSession {
+    pub id: SessionId,
+    /// Its run, where it has one.
+    pub run: Option<RunId>,
+    /// Hears of the agents in the background.
+    pub news: mpsc::UnboundedSender<ChildNews>,
+}
+
+pub(super) async fn start_of(
+    services: RunServices,
+    plan: Arc<Plan>,
+    options: RunOptions,
+    session: Option<OfSession>,
+) -> Result<RunHandle, RunError> {
+    let opened = open(&services, &plan, &options, session.as_ref()).await?;
     let Ready { run, lock, listener, journal, history, base_commit, notes } = opened;
     let folders =
         Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
@@ -157,6 +178,7 @@ pub async fn start(
         boot_id: rundir::boot_id(),
         folders,
         mailboxes: Mailboxes::default(),
+        news: session.as_ref().map(|session| session.news.clone()),
     });
     let (reply, done) = oneshot::channel();
     let args = ActorArguments {
@@ -184,6 +206,8 @@ pub async fn start(
         run,
         started: clock::now(),
         spent,
+        session: session.map(|session| session.id),
+        begun: false,
         listener,
         lock,
     })
@@ -219,14 +243,18 @@ struct Ready {
     notes: Vec<String>,
 }
 
-async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Result<Ready, RunError> {
+/// The run's folder: a new one, or the one that is gone on with.
+fn folder_of(plan: &Plan, options: &RunOptions, session: Option<&OfSession>) -> Result<RunDir, RunError> {
+    if let Some(run) = session.and_then(|session| session.run) {
+        return Ok(options.runs.open(run)?.0);
+    }
     let workflow = rundir::workflow_name_in(&options.workspace, &plan.file);
-    let run = match &options.resume {
+    Ok(match &options.resume {
         None => options.runs.create(NewRun {
             name: plan.name.clone(),
-            workflow: Some(workflow),
+            workflow: session.is_none().then_some(workflow),
             claw_version: options.version.clone(),
-            parent_session: None,
+            parent_session: session.map(|session| session.id),
             base_commit: super::base::commit(&options.workspace),
         })?,
         Some(ResumeFrom::Newest) => options.runs.newest_of(&workflow)?.0,
@@ -237,7 +265,16 @@ async fn open(services: &RunServices, plan: &Plan, options: &RunOptions) -> Resu
             }
             run
         }
-    };
+    })
+}
+
+async fn open(
+    services: &RunServices,
+    plan: &Plan,
+    options: &RunOptions,
+    session: Option<&OfSession>,
+) -> Result<Ready, RunError> {
+    let run = folder_of(plan, options, session)?;
     let mut notes = Vec::new();
     // Before the lock names it: whoever reads the name finds somebody there.
     let listener = Listener::bind(options.runtime_dir.as_deref(), run.id())
@@ -380,14 +417,27 @@ impl RunHandle {
         RunOrders::new(self.actor.clone(), self.token.clone())
     }
 
+    /// Says that it begins, once.
+    pub(super) fn begin(&mut self) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let (workflow, nodes) = (self.plan.name.clone(), self.plan.top.nodes().len());
+        self.bus.tell(None, None, RunEventKind::RunStarted { workflow, nodes, take: self.take });
+        self.actor.tell(RunMsg::Fact(Event::Begin));
+    }
+
+    /// What can be said to the scheduler.
+    pub(super) fn scheduler(&self) -> RunRef {
+        self.actor.clone()
+    }
+
     /// Begins; waits for the end; writes `report.md`; lets the run go.
     ///
     /// # Errors
     /// Where the journal could not be written, or the scheduler died.
     pub async fn report(mut self) -> Result<RunReport, RunError> {
-        let (workflow, nodes) = (self.plan.name.clone(), self.plan.top.nodes().len());
-        self.bus.tell(None, None, RunEventKind::RunStarted { workflow, nodes, take: self.take });
-        self.actor.tell(RunMsg::Fact(Event::Begin));
+        self.begin();
         let (orders, bus) = (self.orders(), Arc::clone(&self.bus));
         let server = self.listener.take().map(|listener| Server::start(listener, orders, bus));
         let finish = (&mut self.done).await;

@@ -31,7 +31,10 @@ pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
         | RunStatus::Paused
         | RunStatus::Stopped
         | RunStatus::Cancelled
-        | RunStatus::Interrupted => Some(resume_command(&run.plan.file, run.id)),
+        | RunStatus::Interrupted => Some(match run.session {
+            Some(session) => format!("claw --resume {session}"),
+            None => resume_command(&run.plan.file, run.id),
+        }),
     };
     RunReport {
         schema: SCHEMA,
@@ -53,7 +56,7 @@ pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
 
 /// The steps of a node; one that was skipped, or never came so far, stands for itself.
 fn steps_of(run: &RunHandle, node: &NodeStanding) -> Vec<StepReport> {
-    if !node.steps.is_empty() {
+    if !node.steps.is_empty() || run.session.is_some() {
         return node.steps.iter().map(|step| step_report(run, step)).collect();
     }
     vec![StepReport {

@@ -282,6 +282,8 @@ fn last_word(run: &RunDir) -> io::Result<Option<(Timestamp, RunStatus, u8, Usage
             | Entry::Ended(_)
             | Entry::Paused { .. }
             | Entry::Spawned { .. }
+            | Entry::MergeEnqueued { .. }
+            | Entry::MergeDelivered { .. }
             | Entry::Asked(_)
             | Entry::Answered(_)
             | Entry::Steered { .. }

@@ -323,6 +323,7 @@ impl RunState {
                         let _ = reply.send(*end);
                     }
                 }
+                Command::Announce(news) => self.args.hands.announce(*news),
                 // One that is not running has reported its end meanwhile.
                 Command::Stop(step) => {
                     if let Some(token) = self.running.get(&step) {

@@ -5,13 +5,13 @@
 
 use super::core::{Going, Schedule, lane_of, step_ix};
 use super::event::{
-    ChildEnd, ChildOrder, Command, Launch, Outcome, Prepared, PreparedAgent, PreparedChild, StepIx,
+    ChildEnd, ChildOrder, Command, Folder, Launch, Outcome, Prepared, PreparedAgent, PreparedChild, StepIx,
 };
 use super::gate::Lane;
-use super::state::{StepPhase, StepRole};
+use super::state::{Step, StepPhase, StepRole};
 use crate::addr::{AddrPart, StepAddr};
-use crate::journal::record::{EndState, Entry};
-use crate::plan::model::Work;
+use crate::journal::record::{EndState, Entry, SpawnedOrder};
+use crate::plan::model::{Base, Work};
 use claw_agents::effects::CallNo;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::digest::Digest;
@@ -73,22 +73,60 @@ impl Schedule {
         }
         let key = child_key(&order);
         let child = match self.earlier_child(parent, call, &key) {
-            Some(addr) => self.child_at(parent, call, addr, order),
+            Some(addr) => self.child_at(parent, addr, order),
             None => {
                 if let Some(why) = self.no_more_children(parent) {
-                    let addr = self.steps[parent.at()].addr.clone();
-                    self.note(Some(addr), why.clone());
+                    self.note(self.on_record(parent), why.clone());
                     return self.deliver(parent, call, ChildEnd::Failed(why));
                 }
                 let addr = self.next_child(parent);
-                self.child_at(parent, call, addr, order)
+                self.child_at(parent, addr, order)
             }
         };
-        let (addr, child_addr) = (self.steps[parent.at()].addr.clone(), self.steps[child.at()].addr.clone());
-        self.record(Some(addr), Some(attempt), Entry::Spawned { child: child_addr, call: call.to_string() });
+        self.family(parent).calls.push((call, child));
+        self.record_spawned(parent, attempt, call, child);
+        let background = self.steps[child.at()].child.as_ref().is_some_and(|child| child.order.background);
+        if background {
+            self.begin_child(child, key);
+            let waits = self.steps[child.at()].phase == StepPhase::Queued;
+            let waiting = if waits { self.gate.waiting(Lane::Agents) } else { 0 };
+            let step = self.steps[child.at()].addr.clone();
+            return self.deliver(parent, call, ChildEnd::Begun { step, waiting });
+        }
         self.family(parent).open.push((call, child));
         self.begin_child(child, key);
         self.lend(parent);
+    }
+
+    fn record_spawned(&mut self, parent: StepIx, attempt: u32, call: CallNo, child: StepIx) {
+        let (of, call) = (self.on_record(parent), call.to_string());
+        let step = &self.steps[child.at()];
+        let order = step.child.as_ref().filter(|_| self.is_host(parent)).map(|child| {
+            let order = &child.order;
+            Box::new(SpawnedOrder {
+                id: order.id.clone().unwrap_or_else(AgentId::fresh),
+                agent: order.definition.name.clone(),
+                prompt: order.prompt.clone(),
+                label: order.label.clone(),
+                model: order.model.clone(),
+                background: order.background,
+                isolated: order.isolated,
+            })
+        });
+        let entry = Entry::Spawned { child: step.addr.clone(), call, order };
+        let attempt = of.is_some().then_some(attempt);
+        self.record(of, attempt, entry);
+    }
+
+    /// As records name a parent: the conversation of a session stands for the run.
+    fn on_record(&self, parent: StepIx) -> Option<StepAddr> {
+        (!self.is_host(parent)).then(|| self.steps[parent.at()].addr.clone())
+    }
+
+    /// The child that this call waits for.
+    pub(super) fn waits_for(&self, parent: StepIx, call: CallNo) -> Option<StepIx> {
+        let family = self.steps.get(parent.at())?.family.as_ref()?;
+        family.open.iter().find(|(of, _)| *of == call).map(|(_, child)| *child)
     }
 
     /// Why this agent cannot start another one.
@@ -168,22 +206,20 @@ impl Schedule {
     }
 
     /// The step of a child, made where this take has none of that address.
-    fn child_at(&mut self, parent: StepIx, call: CallNo, addr: StepAddr, order: ChildOrder) -> StepIx {
+    pub(super) fn child_at(&mut self, parent: StepIx, addr: StepAddr, order: ChildOrder) -> StepIx {
         let known = self.family(parent).children.clone();
         let known = known.into_iter().find(|child| self.steps[child.at()].addr == addr);
-        let child = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let depth = self.depth_of(parent) + 1;
             let child = self.add_step(self.place_of(parent), addr, None, StepRole::Work);
             self.steps[child.at()].child = Some(Box::new(Child { parent, order, depth }));
             self.family(parent).children.push(child);
             child
-        });
-        self.family(parent).calls.push((call, child));
-        child
+        })
     }
 
     /// What it gave once stands for it; what it began goes on; else it starts.
-    fn begin_child(&mut self, child: StepIx, key: Digest) {
+    pub(super) fn begin_child(&mut self, child: StepIx, key: Digest) {
         let step = &mut self.steps[child.at()];
         match step.phase {
             StepPhase::Held => {}
@@ -221,7 +257,7 @@ impl Schedule {
         }
         line.reverse();
         let agent = PreparedAgent {
-            id: AgentId::fresh(),
+            id: child.order.id.clone().unwrap_or_else(AgentId::fresh),
             prompt: child.order.prompt.clone(),
             system_append: None,
             readable: Vec::new(),
@@ -246,14 +282,28 @@ impl Schedule {
             work: Prepared::Agent(agent),
             write: None,
             artifacts: Vec::new(),
-            folder: self.folder(root, self.steps[root.at()].attempt),
+            folder: self.child_folder(step, child, root),
             said,
         }
+    }
+
+    /// Its own, where it was asked for; else that of the agents above it.
+    fn child_folder(&self, step: &Step, child: &Child, root: StepIx) -> Option<Folder> {
+        if child.order.isolated {
+            return Some(Folder {
+                owner: step.addr.clone(),
+                attempt: step.attempt + 1,
+                base: Base::ParentHead,
+                goes_on_from: step.goes_on_from,
+            });
+        }
+        if self.is_host(root) { None } else { self.folder(root, self.steps[root.at()].attempt) }
     }
 
     /// A child is final: the call that waits for it is told, the last one when its parent has a slot again.
     pub(super) fn child_closed(&mut self, child: StepIx) {
         let Some(parent) = self.steps[child.at()].child.as_ref().map(|child| child.parent) else { return };
+        self.announce(child);
         let end = self.child_end(child);
         let family = self.family(parent);
         let (told, open): (Vec<_>, Vec<_>) = family.open.drain(..).partition(|(_, of)| *of == child);
@@ -282,7 +332,7 @@ impl Schedule {
         }
     }
 
-    fn child_end(&self, child: StepIx) -> ChildEnd {
+    pub(super) fn child_end(&self, child: StepIx) -> ChildEnd {
         let step = &self.steps[child.at()];
         match (step.phase.ended(), &step.output) {
             (Some(EndState::Succeeded | EndState::Cached), Some(output)) => ChildEnd::Done {
@@ -322,6 +372,10 @@ impl Schedule {
 
     /// An agent that does nothing but wait for its children gives its slot to others.
     fn lend(&mut self, parent: StepIx) {
+        if self.is_host(parent) {
+            // It has none.
+            return;
+        }
         let level = self.frame(self.steps[parent.at()].frame).level;
         let family = self.family(parent);
         if family.slot == Slot::Held && !family.is_busy && !family.open.is_empty() {
@@ -451,7 +505,7 @@ impl Schedule {
 }
 
 /// What a child is made for.
-fn child_key(order: &ChildOrder) -> Digest {
+pub(super) fn child_key(order: &ChildOrder) -> Digest {
     let definition = &order.definition;
     let model = order.model.as_deref().unwrap_or_default();
     Digest::of_parts([

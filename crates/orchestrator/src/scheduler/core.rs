@@ -107,7 +107,7 @@ impl Schedule {
             called_off: false,
         };
         Self {
-            gate: Gate::new(&plan.limits, past.agents()),
+            gate: Gate::new(&plan.limits, if plan.host.is_some() { 0 } else { past.agents() }),
             dice: fastrand::Rng::with_seed(context.seed),
             frames: vec![root],
             steps: Vec::new(),
@@ -148,6 +148,11 @@ impl Schedule {
             Event::Spawn { parent, attempt, call, order } => self.spawn(parent, attempt, call, order),
             Event::Busy { step, attempt, is_busy } => self.busy(step, attempt, is_busy),
             Event::Steered { step, text } => self.steered(step, text),
+            Event::CallOff { parent, call } => self.call_off_child(parent, call),
+            Event::StopAgent { step } => self.stop_agent(&step),
+            Event::Delivered { number } => self.delivered(number),
+            Event::UserSpoke => self.user_spoke(),
+            Event::Left => self.leave_session(),
             Event::BudgetSpent { reason } => self.stop_for(reason),
             Event::Pause { reason, until } => self.pause(reason, until),
             Event::Cancel { signal } => self.cancel(signal),
@@ -157,6 +162,9 @@ impl Schedule {
     }
 
     fn begin(&mut self) {
+        if let Some(host) = self.plan.host {
+            return self.begin_session(host);
+        }
         let roots = self.frame(FrameIx::ROOT).roots();
         let roots: Vec<Place> = roots.map(|node| Place { frame: FrameIx::ROOT, node }).collect();
         self.due.extend(roots);

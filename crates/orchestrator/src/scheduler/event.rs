@@ -113,6 +113,27 @@ pub enum Event {
         /// Whether any do.
         is_busy: bool,
     },
+    /// The call of a session's conversation that waited for a child was cancelled.
+    CallOff {
+        /// Whose call.
+        parent: StepIx,
+        /// Which.
+        call: CallNo,
+    },
+    /// An agent is to end.
+    StopAgent {
+        /// Which.
+        step: StepAddr,
+    },
+    /// The end of a background agent is in the session's log.
+    Delivered {
+        /// Which message.
+        number: u32,
+    },
+    /// The user of a session has said something: what it may start counts from here.
+    UserSpoke,
+    /// The session is left.
+    Left,
     /// A person said something to an agent; it is on record and handed over where an attempt runs.
     Steered {
         /// Which step.
@@ -142,6 +163,8 @@ pub enum Event {
 /// A child as its parent's model wants it, with its agent found.
 #[derive(Clone, Debug)]
 pub struct ChildOrder {
+    /// Its id over all attempts; `None`: each attempt has one of its own.
+    pub id: Option<AgentId>,
     /// What it is.
     pub definition: Arc<AgentDefinition>,
     /// Its task.
@@ -150,6 +173,31 @@ pub struct ChildOrder {
     pub label: String,
     /// Instead of its definition's.
     pub model: Option<String>,
+    /// The call is answered at once; its end is told to the session.
+    pub background: bool,
+    /// It works in a work tree of its own.
+    pub isolated: bool,
+}
+
+/// The end of an agent in the background.
+#[derive(Clone, Debug)]
+pub struct ChildNews {
+    /// Which message, from 1 within the run.
+    pub number: u32,
+    /// Which agent.
+    pub step: StepAddr,
+    /// Its id.
+    pub agent: Option<AgentId>,
+    /// Its name.
+    pub label: String,
+    /// Its definition's name.
+    pub subagent_type: String,
+    /// The last attempt.
+    pub attempt: u32,
+    /// How it ended.
+    pub state: EndState,
+    /// What it gave, or why not.
+    pub end: ChildEnd,
 }
 
 /// What a call that waits for a child is told.
@@ -165,6 +213,13 @@ pub enum ChildEnd {
         file: Option<PathBuf>,
         /// Spent on it and on its own children.
         usage: Usage,
+    },
+    /// It works, or waits for a slot, and the call does not wait for it.
+    Begun {
+        /// Which.
+        step: StepAddr,
+        /// So many wait for a slot, itself among them; 0: it has one.
+        waiting: usize,
     },
     /// It never started, or did not succeed.
     Failed(String),
@@ -329,6 +384,8 @@ pub enum Command {
         /// What.
         end: Box<ChildEnd>,
     },
+    /// Tell the session of the end of a background agent.
+    Announce(Box<ChildNews>),
     /// Cancel the running attempt.
     Stop(StepIx),
     /// The end of an attempt is on record: its manifest may say so.

@@ -158,6 +158,24 @@ impl Gate {
         true
     }
 
+    /// From here on so many agents may be started in all.
+    pub fn count_anew(&mut self, agents: usize) {
+        self.levels[0].agents_left = agents;
+    }
+
+    /// How many wait for a slot.
+    pub fn waiting(&self, lane: Lane) -> usize {
+        let slots = match lane {
+            Lane::Agents => &self.levels[0].agents,
+            Lane::Commands => &self.levels[0].commands,
+        };
+        let queue = match lane {
+            Lane::Agents => self.agents.len(),
+            Lane::Commands => self.commands.len(),
+        };
+        (slots.running + queue).saturating_sub(slots.most)
+    }
+
     /// Whether one more agent may be started.
     pub fn has_agents_left(&self, level: LevelIx) -> bool {
         self.chain(level).all(|level| self.levels[level.0 as usize].agents_left > 0)

@@ -15,6 +15,7 @@ mod owner;
 mod prepare;
 mod resolve;
 pub(crate) mod schema;
+mod session;
 mod settle;
 mod state;
 mod status;
@@ -26,10 +27,10 @@ mod trees;
 pub(crate) use actor::{ActorArguments, RunFinish, RunMsg, RunRef, Settlement};
 pub use core::{Schedule, ScheduleContext};
 pub use event::{
-    ChildEnd, ChildOrder, Command, Event, Failure, Folder, ItemsFailed, ItemsToRead, Launch, NotLocked,
-    Outcome, OutcomeEnd, Prepared, PreparedAgent, PreparedArtifact, PreparedChild, PreparedCommand,
-    PreparedGitMerge, PreparedLine, RunEnd, StepIx,
+    ChildEnd, ChildNews, ChildOrder, Command, Event, Failure, Folder, ItemsFailed, ItemsToRead, Launch,
+    NotLocked, Outcome, OutcomeEnd, Prepared, PreparedAgent, PreparedArtifact, PreparedChild,
+    PreparedCommand, PreparedGitMerge, PreparedLine, RunEnd, StepIx,
 };
 pub use frame::{FrameIx, Place};
-pub use state::{Earlier, NoPast, Past, PastSuccess, Wanted};
+pub use state::{Earlier, NoPast, Past, PastMate, PastSuccess, Wanted};
 pub use status::{NodeStanding, StepStanding};

@@ -7,7 +7,7 @@ use super::owner::Owner;
 use crate::addr::{ItemKey, StepAddr};
 use crate::expr::Data;
 use crate::journal::history::Difference;
-use crate::journal::record::{Answer, EndState, Question};
+use crate::journal::record::{Answer, EndState, Question, SpawnedOrder};
 use crate::plan::model::NodeIx;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::digest::Digest;
@@ -62,10 +62,33 @@ pub trait Past: Send {
     fn kept(&mut self, _addr: &StepAddr) -> Option<PastSuccess> {
         None
     }
+    /// Agents that the session's own conversation started, in order; a workflow has none.
+    fn team(&self) -> Vec<PastMate> {
+        Vec::new()
+    }
+    /// Takes so far.
+    fn takes(&self) -> u32 {
+        0
+    }
     /// Agents started in all takes, retries counted.
     fn agents(&self) -> usize;
     /// Whether there is nothing.
     fn is_empty(&self) -> bool;
+}
+
+/// An agent that a session's conversation started in an earlier take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastMate {
+    /// Its address.
+    pub addr: StepAddr,
+    /// What it is for.
+    pub order: SpawnedOrder,
+    /// How it ended, where it did.
+    pub end: Option<EndState>,
+    /// Why it did not succeed.
+    pub error: Option<String>,
+    /// Its end is in the session's log.
+    pub is_told: bool,
 }
 
 /// What the caller of a take wants of a step.

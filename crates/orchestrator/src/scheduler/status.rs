@@ -197,7 +197,8 @@ impl Schedule {
             path.push(aside.behind);
             all.push((path, aside.node, aside.standing()));
         }
-        for (at, step) in self.steps.iter().enumerate() {
+        let steps = self.steps.iter().enumerate().filter(|(_, step)| !step.addr.is_session());
+        for (at, step) in steps {
             let state = step.phase.ended();
             let standing = StepStanding {
                 addr: step.addr.clone(),

@@ -21,6 +21,7 @@ use std::time::Duration;
 mod children;
 mod groups;
 mod seeds;
+mod session;
 mod stops;
 
 fn definition() -> Arc<AgentDefinition> {
@@ -146,6 +147,7 @@ fn plan_of(mut nodes: Vec<Node>, concurrency: usize) -> Arc<Plan> {
         nodes,
         budget: None,
         inputs: IndexMap::new(),
+        host: None,
         limits: Limits { concurrency, commands: 4, agents: 200, depth: 2, providers: IndexMap::new() },
         merge: MergeReport { max_tokens: 2000, per_node_tokens: 300 },
         warnings: Vec::new(),
@@ -183,6 +185,7 @@ struct Play {
     timers: Vec<StepIx>,
     refused: Vec<String>,
     told: Vec<(StepIx, CallNo, ChildEnd)>,
+    news: Vec<ChildNews>,
     end: Option<RunEnd>,
 }
 
@@ -210,6 +213,7 @@ impl Play {
             timers: Vec::new(),
             refused: Vec::new(),
             told: Vec::new(),
+            news: Vec::new(),
             end: None,
         };
         play.hear(Event::Begin);
@@ -237,6 +241,7 @@ impl Play {
                 | Command::ExpireGroup { step, .. }
                 | Command::ExpireWarming { step, .. } => self.timers.push(step),
                 Command::Refuse { reason } => self.refused.push(reason),
+                Command::Announce(news) => self.news.push(*news),
                 Command::Deliver { parent, call, end } => self.told.push((parent, call, *end)),
                 Command::ReadItems { .. }
                 | Command::Unlock { .. }
@@ -499,6 +504,8 @@ fn an_intent_stands_before_a_command_and_its_done_before_the_end() {
             | Entry::Turn { .. }
             | Entry::Paused { .. }
             | Entry::Spawned { .. }
+            | Entry::MergeEnqueued { .. }
+            | Entry::MergeDelivered { .. }
             | Entry::Asked(_)
             | Entry::Answered(_)
             | Entry::Steered { .. }

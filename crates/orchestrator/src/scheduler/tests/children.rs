@@ -3,7 +3,15 @@
 use super::*;
 
 fn order(prompt: &str) -> ChildOrder {
-    ChildOrder { definition: definition(), prompt: prompt.into(), label: prompt.into(), model: None }
+    ChildOrder {
+        id: None,
+        definition: definition(),
+        prompt: prompt.into(),
+        label: prompt.into(),
+        model: None,
+        background: false,
+        isolated: false,
+    }
 }
 
 fn call(index: u32) -> CallNo {
@@ -21,6 +29,7 @@ impl Play {
     fn told(&self) -> Vec<(u32, Result<String, String>)> {
         let told = self.told.iter().map(|(_, call, end)| match end {
             ChildEnd::Done { value, .. } => (call.index, Ok(value.as_str().unwrap_or_default().to_owned())),
+            ChildEnd::Begun { step, waiting } => (call.index, Err(format!("{step} begun behind {waiting}"))),
             ChildEnd::Failed(why) => (call.index, Err(why.clone())),
         });
         told.collect()
