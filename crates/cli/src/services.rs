@@ -3,7 +3,7 @@
 //! The only room that reads the environment. Nothing is written before a run or a conversation starts.
 
 use crate::error::ExpectedError;
-use claw_agents::children::AgentTool;
+use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::{Asker, Permission, Reach};
 use claw_agents::roles::Catalog;
@@ -139,7 +139,8 @@ impl Setup {
 
     /// All tools: those of the machine, and the one that starts agents.
     fn registry(&self) -> Registry {
-        Registry::builtin().with(Arc::new(AgentTool::new(&self.catalog)))
+        let agents = Registry::builtin().with(Arc::new(AgentTool::new(&self.catalog)));
+        BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
     }
 
     /// Canonical names of tools as typed.

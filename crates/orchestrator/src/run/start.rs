@@ -150,18 +150,17 @@ pub(super) async fn start_of(
     options: RunOptions,
     session: Option<OfSession>,
 ) -> Result<RunHandle, RunError> {
-    let opened = open(&services, &plan, &options, session.as_ref()).await?;
-    let Ready { run, lock, listener, journal, history, base_commit, notes } = opened;
+    let Ready { run, lock, listener, journal, history, base_commit, notes } =
+        open(&services, &plan, &options, session.as_ref()).await?;
     let folders =
         Folders::new(run.clone(), &options.workspace, &options.worktrees, Arc::clone(&services.agents));
-    let begun = begin_take(&plan, &options, &run, &journal, &history).await?;
-    let Begun { take, given, selection, notes: said } = begun;
+    let Begun { take, given, selection, notes: said } =
+        begin_take(&plan, &options, &run, &journal, &history).await?;
     let notes: Vec<String> = notes.into_iter().chain(said).chain(folders.sweep().await).collect();
     let spent = history.usage();
     let ledger = Ledger::new(&plan, &history, options.max_usd);
     let bus = Arc::new(EventBus::new(run.id(), board(&plan, spent)));
-    let tracker = TaskTracker::new();
-    let token = CancelToken::new();
+    let (tracker, token) = (TaskTracker::new(), CancelToken::new());
     let past = past(take, history, &run, &plan, selection);
     let schedule =
         Schedule::new(Arc::clone(&plan), context(&run, given.views, base_commit, options.can_ask), past);
@@ -181,15 +180,8 @@ pub(super) async fn start_of(
         news: session.as_ref().map(|session| session.news.clone()),
     });
     let (reply, done) = oneshot::channel();
-    let args = ActorArguments {
-        schedule,
-        journal,
-        hands,
-        bus: Arc::clone(&bus),
-        token: token.clone(),
-        spent,
-        done: reply,
-    };
+    let (told, ends) = (Arc::clone(&bus), token.clone());
+    let args = ActorArguments { schedule, journal, hands, bus: told, token: ends, spent, done: reply };
     let actor = RunRef::start(args).await?;
     listen(&ledger, actor.clone(), Arc::clone(&bus));
     Ok(RunHandle {
