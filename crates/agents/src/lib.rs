@@ -8,6 +8,7 @@ pub mod definition;
 pub mod effects;
 pub mod event;
 pub mod lead;
+pub mod library;
 pub mod model;
 pub mod outcome;
 pub mod permission;

@@ -1,6 +1,7 @@
 //! What a person can do to the lead: one closed enum.
 
 use crate::permission::Permission;
+use claw_kernel::ids::RunId;
 use claw_providers::message::Block;
 use claw_providers::request::Effort;
 use std::path::PathBuf;
@@ -49,6 +50,23 @@ pub enum LeadCommand {
         prompt: u32,
         /// What is taken back.
         what: Rewinding,
+    },
+    /// The end of an agent in the background. One message of the user's side between two turns, never inside a running
+    /// one; idle: a turn begins with it. A message of this run and number that stands in the session's log already is
+    /// not told again. When it is there: `LeadEvent::Told`.
+    Tell {
+        /// The run of the session's agents.
+        run: RunId,
+        /// From 1 within the run.
+        number: u32,
+        /// For the model.
+        text: String,
+    },
+    /// The session's agents live in this run: it is named in the session's log, and in `LeadView::team` at the next
+    /// opening.
+    NameTeam {
+        /// The run.
+        run: RunId,
     },
     /// Begins a new session with an empty history; the old one stays on disk.
     Clear,

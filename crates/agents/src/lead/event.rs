@@ -3,7 +3,7 @@
 use crate::event::AgentEvent;
 use crate::outcome::AgentOutcome;
 use crate::permission::Permission;
-use claw_kernel::ids::SessionId;
+use claw_kernel::ids::{RunId, SessionId};
 use claw_providers::message::Block;
 use claw_providers::usage::Usage;
 use std::path::PathBuf;
@@ -31,6 +31,13 @@ pub enum LeadEvent {
     Unheard {
         /// One list for each message.
         messages: Vec<Vec<Block>>,
+    },
+    /// The end of a background agent is in the session's log.
+    Told {
+        /// The run.
+        run: RunId,
+        /// The message.
+        number: u32,
     },
     /// The older messages gave way to a summary.
     Compacted {
@@ -111,6 +118,8 @@ pub struct LeadView {
     pub permission: Permission,
     /// The workspace.
     pub workspace: PathBuf,
+    /// The run of its agents, where it has one.
+    pub team: Option<RunId>,
     /// Messages of the history.
     pub messages: usize,
     /// The prompts of the history, oldest first: number and first line.
