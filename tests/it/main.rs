@@ -27,6 +27,7 @@ mod hostile;
 mod kit_selftest;
 #[cfg(test)]
 mod lack;
+mod library;
 #[cfg(test)]
 mod machine;
 #[cfg(test)]

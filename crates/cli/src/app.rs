@@ -80,6 +80,8 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
         Command::Print(flags) => commands::print::run(*flags),
         Command::Workflow(command) => commands::workflow::run(&command),
         Command::Runs(command) => commands::runs::run(&command),
+        Command::Agents(command) => commands::agents::run(&command),
+        Command::Skills(command) => commands::skills::run(&command),
         Command::Models(flags) => commands::models::run(&flags),
         Command::Completions(shell) => commands::completions::run(shell),
     }
@@ -91,6 +93,8 @@ fn format_of(command: &Command) -> Format {
         Command::Run(flags) => flags.output_format,
         Command::Print(flags) => flags.talk.output_format.unwrap_or_default(),
         Command::Workflow(WorkflowCommand::Check(flags)) => flags.output_format,
+        Command::Agents(command) => command.rest().output_format,
+        Command::Skills(command) => command.rest().output_format,
         Command::Models(flags) => flags.output_format,
         Command::Runs(command) => command.rest().output_format,
         Command::Workflow(

@@ -43,7 +43,7 @@ fn set(name: &str) -> Option<String> {
 }
 
 /// The user's home.
-fn home() -> PathBuf {
+pub fn home() -> PathBuf {
     set("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
@@ -138,7 +138,7 @@ impl Setup {
     }
 
     /// All tools: those of the machine, and the one that starts agents.
-    fn registry(&self) -> Registry {
+    pub fn registry(&self) -> Registry {
         let agents = Registry::builtin().with(Arc::new(AgentTool::new(&self.catalog)));
         BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
     }

@@ -1,9 +1,9 @@
 //! `agents/*.md`: an agent as a file defines it.
 
 use super::find::Source;
-use super::frontmatter::{Document, Flaw, HeadValue};
+use super::frontmatter::{Document, Flaw, Frontmatter, HeadValue};
 use crate::definition::{AgentDefinition, ToolSet};
-use crate::permission::Permission;
+use crate::permission::{Permission, UnknownMode};
 use claw_tools::registry::key;
 use serde_json::Value;
 use std::path::Path;
@@ -107,26 +107,12 @@ impl AgentFile {
             flaws.push(Flaw::warning(1, "no `description`: models cannot tell what the agent is for"));
             String::new()
         });
-        for (key, value) in head.iter() {
-            if !KEYS.contains(&key) && !SILENT.contains(&key) {
-                flaws.push(Flaw::warning(value.line, format!("`{key}` means nothing to claw; it is kept")));
-            }
-        }
-        let mut extras = AgentExtras {
-            skills: head.items("skills").unwrap_or_default(),
-            mcp_servers: head.get("mcpServers").map(|value| value.value.clone()),
-            hooks: head.get("hooks").map(|value| value.value.clone()),
-            isolated: head.text("isolation").is_some_and(|word| word == "worktree"),
-            background: head.get("background").and_then(HeadValue::flag).unwrap_or(false),
-            color: head.text("color"),
-            ..AgentExtras::default()
-        };
-        let permission = match head.text("permissionMode").map(|word| word.parse::<Permission>()) {
-            None => None,
-            Some(Ok(mode)) => Some(mode),
-            Some(Err(error)) => {
-                let line = head.get("permissionMode").map_or(1, |value| value.line);
-                flaws.push(Flaw::error(line, error.to_string()));
+        say_unknown(&head, &mut flaws);
+        let mut extras = extras(&head);
+        let permission = match mode(&head) {
+            Ok(mode) => mode,
+            Err(flaw) => {
+                flaws.push(flaw);
                 return (None, flaws);
             }
         };
@@ -156,6 +142,33 @@ impl AgentFile {
         };
         (Some(Self { definition, extras }), flaws)
     }
+}
+
+fn say_unknown(head: &Frontmatter, flaws: &mut Vec<Flaw>) {
+    let unknown = head.iter().filter(|(key, _)| !KEYS.contains(key) && !SILENT.contains(key));
+    flaws.extend(
+        unknown.map(|(key, value)| {
+            Flaw::warning(value.line, format!("`{key}` means nothing to claw; it is kept"))
+        }),
+    );
+}
+
+fn extras(head: &Frontmatter) -> AgentExtras {
+    AgentExtras {
+        skills: head.items("skills").unwrap_or_default(),
+        mcp_servers: head.get("mcpServers").map(|value| value.value.clone()),
+        hooks: head.get("hooks").map(|value| value.value.clone()),
+        isolated: head.text("isolation").is_some_and(|word| word == "worktree"),
+        background: head.get("background").and_then(HeadValue::flag).unwrap_or(false),
+        color: head.text("color"),
+        ..AgentExtras::default()
+    }
+}
+
+fn mode(head: &Frontmatter) -> Result<Option<Permission>, Flaw> {
+    let Some(word) = head.text("permissionMode") else { return Ok(None) };
+    let line = head.get("permissionMode").map_or(1, |value| value.line);
+    word.parse().map(Some).map_err(|error: UnknownMode| Flaw::error(line, error.to_string()))
 }
 
 enum Names {

@@ -1,5 +1,6 @@
 //! The grammar: one struct for each command, as typed.
 
+use super::library::{AgentsCommand, SkillsCommand};
 use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use claw_agents::permission::Permission;
@@ -46,6 +47,12 @@ pub(super) enum Sub {
     /// Watch, steer, answer, stop and clear the runs of this project
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// List, show and check the agents that can be started here
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// List the skills that agents can load here
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// List the models that claw knows and the providers that have credentials
     Models(ModelsFlags),
     /// Print completions for a shell

@@ -1,6 +1,7 @@
 //! From what was typed to what is meant: one command, or an early end.
 
 use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
+use super::library::{AgentsCommand, SkillsCommand};
 use super::misuse;
 use super::runs::RunsCommand;
 use crate::error::ExpectedError;
@@ -18,6 +19,10 @@ pub enum Command {
     Workflow(WorkflowCommand),
     /// `claw runs …`.
     Runs(RunsCommand),
+    /// `claw agents …`.
+    Agents(AgentsCommand),
+    /// `claw skills …`.
+    Skills(SkillsCommand),
     /// `claw models`.
     Models(ModelsFlags),
     /// `claw completions`.
@@ -94,6 +99,8 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
             }
             Command::Runs(command)
         }
+        Sub::Agents(command) => Command::Agents(command),
+        Sub::Skills(command) => Command::Skills(command),
         Sub::Models(flags) => Command::Models(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })

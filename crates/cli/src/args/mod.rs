@@ -3,6 +3,7 @@
 //! Reads no file, starts nothing: `--version`, `--help` and every usage error end here.
 
 mod grammar;
+mod library;
 mod meaning;
 mod misuse;
 mod runs;
@@ -13,5 +14,6 @@ pub use grammar::{
     CheckFlags, Format, GraphFlags, GraphForm, InputFlags, ModelsFlags, Rerun, RunFlags, TalkFlags,
     WorkflowCommand,
 };
+pub use library::{AgentsCommand, SkillsCommand};
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};
 pub use runs::{AnswerFlags, GcFlags, MessageFlags, OneRunFlags, RunsCommand, ShowFlags, WatchFlags};

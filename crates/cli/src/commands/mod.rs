@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod agents;
 pub mod completions;
 pub mod models;
 mod plan_file;
@@ -9,4 +10,5 @@ pub mod run;
 pub mod runs;
 mod runtime;
 mod shown;
+pub mod skills;
 pub mod workflow;
