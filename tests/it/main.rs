@@ -50,6 +50,8 @@ mod routing;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
+mod settings;
+#[cfg(test)]
 mod spawn;
 #[cfg(test)]
 mod state;
@@ -57,6 +59,8 @@ mod state;
 mod tidy;
 #[cfg(test)]
 mod tools;
+#[cfg(test)]
+mod trust;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]

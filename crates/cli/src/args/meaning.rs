@@ -3,6 +3,7 @@
 use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
 use super::misuse;
 use super::runs::RunsCommand;
+use super::settings::{ConfigFlags, LoginFlags, TrustCommand};
 use crate::error::ExpectedError;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -20,6 +21,14 @@ pub enum Command {
     Runs(RunsCommand),
     /// `claw models`.
     Models(ModelsFlags),
+    /// `claw config`.
+    Config(ConfigFlags),
+    /// `claw trust …`.
+    Trust(TrustCommand),
+    /// `claw login`.
+    Login(LoginFlags),
+    /// `claw logout`.
+    Logout(LoginFlags),
     /// `claw completions`.
     Completions(Shell),
 }
@@ -95,6 +104,10 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
             Command::Runs(command)
         }
         Sub::Models(flags) => Command::Models(flags),
+        Sub::Config(flags) => Command::Config(flags),
+        Sub::Trust(command) => Command::Trust(command),
+        Sub::Login(flags) => Command::Login(flags),
+        Sub::Logout(flags) => Command::Logout(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })
 }

@@ -6,6 +6,7 @@ mod grammar;
 mod meaning;
 mod misuse;
 mod runs;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -15,3 +16,7 @@ pub use grammar::{
 };
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};
 pub use runs::{AnswerFlags, GcFlags, MessageFlags, OneRunFlags, RunsCommand, ShowFlags, WatchFlags};
+pub use settings::{
+    ConfigCommand, ConfigFlags, ConfigSetFlags, FileScope, LoginFlags, SettingsFlags, TrustCommand,
+    TrustItemFlags, TrustItemsFlags, TrustListFlags,
+};

@@ -1,6 +1,9 @@
 //! The commands, one file each.
 
 pub mod completions;
+pub mod config;
+pub mod login;
+pub mod logout;
 pub mod models;
 mod plan_file;
 pub mod print;
@@ -9,4 +12,6 @@ pub mod run;
 pub mod runs;
 mod runtime;
 mod shown;
+pub mod trust;
+mod trusting;
 pub mod workflow;
