@@ -23,6 +23,17 @@ fn the_reference_page_is_the_one_that_the_program_prints() {
 }
 
 #[test]
+fn the_page_of_settings_is_the_one_that_the_program_prints() {
+    let sandbox = Sandbox::new();
+    let output = Claw::new(CLAW, &sandbox).args(["config", "reference"]).run(BOUND);
+    assert_eq!(
+        output.stdout,
+        document("docs/settings-reference.md"),
+        "renew it: claw config reference > docs/settings-reference.md"
+    );
+}
+
+#[test]
 fn every_command_that_the_readme_shows_is_one() {
     let sandbox = Sandbox::new();
     let help = Claw::new(CLAW, &sandbox).args(["--help"]).run(BOUND).stdout;

@@ -51,6 +51,8 @@ mod routing;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
+mod settings;
+#[cfg(test)]
 mod spawn;
 #[cfg(test)]
 mod state;
@@ -58,6 +60,8 @@ mod state;
 mod tidy;
 #[cfg(test)]
 mod tools;
+#[cfg(test)]
+mod trust;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod start;
 pub mod system_prompt;
 mod text_calls;
 pub mod transcript;
+pub mod trust;
 
 pub use conversation::{NotSteered, Orders, RunningAgent, offered};
 pub use start::{start, tools_of};

@@ -49,6 +49,19 @@ pub struct Shared {
     toolboxes: Mutex<HashMap<ToolboxKey, Arc<Toolbox>>>,
     prompts: Mutex<HashMap<PromptKey, Arc<str>>>,
     schemas: Mutex<Vec<Arc<AnswerSchema>>>,
+    env: Arc<[(String, String)]>,
+}
+
+impl Shared {
+    /// With variables that the settings give to commands.
+    pub fn with_env(env: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { env: env.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Variables that the settings give to commands.
+    pub fn env(&self) -> &Arc<[(String, String)]> {
+        &self.env
+    }
 }
 
 /// What a system prompt is made from. The tools by the place where they lie: they are held here.

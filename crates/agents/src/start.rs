@@ -178,6 +178,7 @@ fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<Sandbo
         sandbox,
         spill: Arc::new(request.spill.clone()),
         redactor: services.redactor.clone(),
+        env: Arc::clone(services.shared.env()),
     }
 }
 

@@ -83,12 +83,16 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
         Command::Agents(command) => commands::agents::run(&command),
         Command::Skills(command) => commands::skills::run(&command),
         Command::Models(flags) => commands::models::run(&flags),
+        Command::Config(flags) => commands::config::run(&flags),
+        Command::Trust(command) => commands::trust::run(&command),
+        Command::Login(flags) => commands::login::run(&flags),
+        Command::Logout(flags) => commands::logout::run(&flags),
         Command::Completions(shell) => commands::completions::run(shell),
     }
 }
 
 fn format_of(command: &Command) -> Format {
-    use crate::args::WorkflowCommand;
+    use crate::args::{TrustCommand, WorkflowCommand};
     match command {
         Command::Run(flags) => flags.output_format,
         Command::Print(flags) => flags.talk.output_format.unwrap_or_default(),
@@ -97,9 +101,15 @@ fn format_of(command: &Command) -> Format {
         Command::Skills(command) => command.rest().output_format,
         Command::Models(flags) => flags.output_format,
         Command::Runs(command) => command.rest().output_format,
+        Command::Config(flags) => flags.rest().output_format,
+        Command::Trust(TrustCommand::List(flags)) => flags.output_format,
+        Command::Trust(TrustCommand::Show(flags)) => flags.rest().output_format,
         Command::Workflow(
             WorkflowCommand::Schema | WorkflowCommand::Graph(_) | WorkflowCommand::Reference,
         )
+        | Command::Trust(TrustCommand::Accept(_) | TrustCommand::Refuse(_) | TrustCommand::Revoke(_))
+        | Command::Login(_)
+        | Command::Logout(_)
         | Command::Completions(_) => Format::Text,
     }
 }

@@ -1,5 +1,6 @@
 //! Errors at the top: what, where, what to do next, and the exit code of the process.
 
+use claw_agents::settings::EditError;
 use std::path::PathBuf;
 
 /// Exit codes of the program, as its users know them.
@@ -77,6 +78,21 @@ pub enum ExpectedError {
         /// What is wrong with it.
         source: claw_agents::permission::UnknownMode,
     },
+    /// Settings that cannot be used.
+    #[error("{}", settings_words(.problems))]
+    Settings {
+        /// What is wrong; never empty.
+        problems: Vec<claw_agents::settings::Diagnostic>,
+    },
+    /// A settings file was not changed.
+    #[error("{0}")]
+    Edit(#[from] claw_agents::settings::EditError),
+    /// Decisions on what a repository brings cannot be read or kept.
+    #[error("{}", with_cause(.0))]
+    Trust(#[from] claw_agents::trust::TrustError),
+    /// What `claw login` keeps cannot be read or kept.
+    #[error("{0}")]
+    Saved(#[from] claw_providers::saved::SavedError),
     /// Full access for root.
     #[error("danger-full-access as root changes anything on this machine")]
     RootNeedsConsent,
@@ -158,6 +174,21 @@ pub enum ExpectedError {
     Fault(String),
 }
 
+/// All of them: the first line says what, the rest where.
+fn settings_words(problems: &[claw_agents::settings::Diagnostic]) -> String {
+    match problems {
+        [one] => one.to_string(),
+        all => {
+            let list: Vec<String> = all.iter().map(ToString::to_string).collect();
+            format!("the settings have {} problems\n{}", all.len(), list.join("\n"))
+        }
+    }
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
 /// The system's words without its number.
 fn io_words(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -176,6 +207,7 @@ impl ExpectedError {
             | Self::EmptyPrompt
             | Self::UnknownTool { .. }
             | Self::ModeVariable { .. }
+            | Self::Settings { .. }
             | Self::RootNeedsConsent
             | Self::CannotRead { .. }
             | Self::Stdin(_)
@@ -186,7 +218,11 @@ impl ExpectedError {
             | Self::LogFilter { .. }
             | Self::Declined => exit::USAGE,
             Self::Run { code, .. } => *code,
-            Self::CannotWrite { .. } | Self::Stdout(_) => exit::STATE,
+            Self::Edit(error) => match error {
+                EditError::Broken { .. } | EditError::Read { .. } => exit::USAGE,
+                EditError::Write { .. } | EditError::Locked(_) | EditError::Trust(_) => exit::STATE,
+            },
+            Self::CannotWrite { .. } | Self::Stdout(_) | Self::Trust(_) | Self::Saved(_) => exit::STATE,
             Self::Pipe => exit::PIPE,
             Self::Fault(_) => exit::FAULT,
         }
@@ -217,7 +253,11 @@ impl ExpectedError {
                 Some("write a level (error, warn, info, debug, trace) or target=level, by comma".to_owned())
             }
             Self::Inputs { .. } => Some("write a table of names and values, as JSON or TOML".to_owned()),
+            Self::Settings { .. } => Some("`claw config` shows all settings with their places".to_owned()),
+            Self::Trust(_) => Some("repair it or move it away: without it, nothing is trusted".to_owned()),
             Self::Problems { .. }
+            | Self::Edit(_)
+            | Self::Saved(_)
             | Self::ModeVariable { .. }
             | Self::Stdin(_)
             | Self::CannotWrite { .. }

@@ -2,19 +2,28 @@
 //!
 //! The only room that reads the environment. Nothing is written before a run or a conversation starts.
 
+mod settings;
+
+pub use settings::SettingsOrigin;
+
+use crate::args::SettingsFlags;
 use crate::error::ExpectedError;
+use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::{Asker, Permission, Reach};
 use claw_agents::roles::Catalog;
 use claw_agents::services::{AgentServices, Sandboxes};
+use claw_agents::settings::{Scope, Settings, Sourced};
 use claw_agents::system_prompt::load_memory;
 use claw_kernel::durable::LogWriter;
 use claw_kernel::near::nearest;
 use claw_kernel::redact::Redactor;
+use claw_kernel::visible::visible;
+use claw_orchestrator::plan::model::Limits;
 use claw_orchestrator::plan::surroundings::{ModelProblem, Surroundings};
 use claw_providers::client::Providers;
-use claw_providers::config::{ProfilesTable, ProvidersConfig};
+use claw_providers::config::ProvidersConfig;
 use claw_providers::error::ProviderErrorKind;
 use claw_tools::registry::Registry;
 use std::path::{Path, PathBuf};
@@ -30,6 +39,10 @@ pub struct Setup {
     pub cwd: PathBuf,
     /// Providers, models, aliases.
     pub config: ProvidersConfig,
+    /// The settings that count.
+    pub settings: Settings,
+    /// Files, diagnostics, decisions: where the settings come from.
+    pub origin: SettingsOrigin,
     catalog: Catalog,
     moved: bool,
 }
@@ -47,9 +60,12 @@ pub fn home() -> PathBuf {
     set("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
-/// Where the user's settings and sessions lie.
+/// Where the user's settings and sessions lie. Absolute.
 pub fn config_home() -> PathBuf {
-    set("CLAW_CONFIG_HOME").map_or_else(|| home().join(".claw"), PathBuf::from)
+    let own = set("CLAW_CONFIG_HOME").or_else(|| set("CLAUDE_CONFIG_HOME")).map(PathBuf::from);
+    let shared = || set("XDG_CONFIG_HOME").map(|folder| Path::new(&folder).join("claw"));
+    let folder = own.or_else(shared).unwrap_or_else(|| home().join(".claw"));
+    std::path::absolute(&folder).unwrap_or(folder)
 }
 
 /// Where claw keeps what is no setting and belongs to no project.
@@ -67,9 +83,27 @@ pub fn moved_runs() -> Option<PathBuf> {
     set("CLAWD_AGENT_STORE").map(PathBuf::from)
 }
 
+/// Whether a variable holds a key, by its name.
+pub fn is_secret(name: &str) -> bool {
+    SECRET_ENDINGS.iter().any(|ending| name.to_uppercase().ends_with(ending))
+}
+
+/// The folder that a command works in, absolute.
+///
+/// # Errors
+/// It does not exist or is none.
+pub fn folder(cwd: Option<&Path>) -> Result<PathBuf, ExpectedError> {
+    let wanted = cwd.unwrap_or_else(|| Path::new("."));
+    let unreadable = |source| ExpectedError::CannotRead { path: wanted.to_owned(), source, near: None };
+    let cwd = wanted.canonicalize().map_err(unreadable)?;
+    if !cwd.is_dir() {
+        return Err(unreadable(std::io::ErrorKind::NotADirectory.into()));
+    }
+    Ok(cwd)
+}
+
 /// Values of variables that hold keys.
 pub fn known_secrets() -> Vec<String> {
-    let is_secret = |name: &str| SECRET_ENDINGS.iter().any(|ending| name.to_uppercase().ends_with(ending));
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| is_secret(name))
@@ -78,20 +112,36 @@ pub fn known_secrets() -> Vec<String> {
 }
 
 impl Setup {
-    /// Reads the environment.
+    /// Reads the environment and the settings.
     ///
     /// # Errors
-    /// The folder does not exist, or a variable has a value that it cannot have.
+    /// The folder does not exist, the settings cannot be used, or a variable has a value that it cannot have.
     pub fn read(cwd: Option<&Path>) -> Result<Self, ExpectedError> {
+        Self::read_with(cwd, &SettingsFlags::default())
+    }
+
+    /// The same, with what flags say about settings.
+    ///
+    /// # Errors
+    /// As of [`Setup::read`].
+    pub fn read_with(cwd: Option<&Path>, flags: &SettingsFlags) -> Result<Self, ExpectedError> {
         let moved = cwd.is_some();
-        let wanted = cwd.unwrap_or_else(|| Path::new("."));
-        let unreadable = |source| ExpectedError::CannotRead { path: wanted.to_owned(), source, near: None };
-        let cwd = wanted.canonicalize().map_err(unreadable)?;
-        if !cwd.is_dir() {
-            return Err(unreadable(std::io::ErrorKind::NotADirectory.into()));
-        }
-        let config = ProvidersConfig::from_env(&env, ProfilesTable::default())?;
-        Ok(Self { cwd, config, catalog: Catalog::builtin(), moved })
+        let cwd = folder(cwd)?;
+        let origin = SettingsOrigin::read(&cwd, flags)?;
+        let settings = origin.usable()?;
+        let config = origin.providers(&settings)?;
+        Ok(Self { cwd, config, settings, origin, catalog: Catalog::builtin(), moved })
+    }
+
+    /// Decisions were made: what counts is looked at again.
+    ///
+    /// # Errors
+    /// As of [`Setup::read`].
+    pub fn decided(&mut self) -> Result<(), ExpectedError> {
+        self.origin.read_decisions()?;
+        self.settings = self.origin.usable()?;
+        self.config = self.origin.providers(&self.settings)?;
+        Ok(())
     }
 
     /// A file as the user named it; from another folder than the one claw was started in: its whole path.
@@ -104,7 +154,8 @@ impl Setup {
         self.cwd.join(typed)
     }
 
-    /// The mode: the flag, else the variable, else the default. Full access for root wants consent.
+    /// The mode: the flag, else the variable, else the settings, else the default; never past the policy. Full access for
+    /// root wants consent.
     ///
     /// # Errors
     /// A variable that names no mode, or root without consent.
@@ -114,18 +165,52 @@ impl Setup {
         allow_root: bool,
     ) -> Result<Permission, ExpectedError> {
         const VARIABLE: &str = "CLAW_PERMISSION_MODE";
-        let mode = match (flag, set(VARIABLE)) {
+        let permissions = &self.settings.permissions;
+        let said = match (flag, self.variable(VARIABLE)) {
             (Some(mode), _) => mode,
             (None, Some(name)) => {
                 name.parse().map_err(|source| ExpectedError::ModeVariable { variable: VARIABLE, source })?
             }
-            (None, None) => Permission::WORKSPACE_WRITE,
+            (None, None) => {
+                permissions.default_mode.as_ref().map_or(Permission::WORKSPACE_WRITE, |mode| mode.value)
+            }
         };
+        let mode = permissions.below_ceiling(said);
+        if mode != said
+            && let Some(ceiling) = &permissions.ceiling
+        {
+            say(&visible(&format!(
+                "note: {said} is not allowed by {}; the mode is {mode}\n",
+                ceiling.origin
+            )));
+        }
         let consent = allow_root || set("CLAW_ALLOW_ROOT").is_some_and(|value| value == "1");
         if mode.reach == Reach::DangerFullAccess && rustix::process::geteuid().is_root() && !consent {
             return Err(ExpectedError::RootNeedsConsent);
         }
         Ok(mode)
+    }
+
+    /// A variable as the process has it, else as the settings set it; the policy's goes before both.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.settings.variable(name, env(name)).filter(|value| !value.trim().is_empty())
+    }
+
+    /// The model where none is named elsewhere: the policy's, else the flag's, else the default.
+    pub fn model(&self, flag: Option<&str>) -> String {
+        let policy = self.settings.model.as_ref().filter(|model| model.origin.scope == Scope::Managed);
+        match (policy, flag) {
+            (Some(policy), _) => policy.value.clone(),
+            (None, Some(flag)) => flag.to_owned(),
+            (None, None) => self.config.default_model(),
+        }
+    }
+
+    /// Variables that the settings give to commands: no key of a provider is among them.
+    fn command_env(&self) -> Vec<(String, String)> {
+        let keys: Vec<&String> = self.config.profiles.iter().flat_map(|profile| &profile.variables).collect();
+        let said = self.settings.env.iter().filter(|(name, _)| !keys.contains(name));
+        said.map(|(name, value)| (name.clone(), value.value.clone())).collect()
     }
 
     /// Whether a model can be asked: routed, with credentials.
@@ -173,7 +258,11 @@ impl Setup {
     ///
     /// `more`: what the user declared to be secret for this command.
     pub fn redactor(&self, more: Vec<String>) -> Redactor {
-        Redactor::new(self.config.secrets().into_iter().chain(known_secrets())).declared(more)
+        let said = self.settings.env.iter().filter(|(name, _)| is_secret(name));
+        let said = said.map(|(_, value)| value.value.trim().to_owned());
+        let saved = self.origin.saved_secrets();
+        Redactor::new(self.config.secrets().into_iter().chain(known_secrets()).chain(said).chain(saved))
+            .declared(more)
     }
 
     /// The services of agents. Within a runtime.
@@ -199,7 +288,7 @@ impl Setup {
             sandboxes: Sandboxes::new(Vec::new(), false),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
-            shared: claw_agents::services::Shared::default(),
+            shared: claw_agents::services::Shared::with_env(self.command_env()),
         })
     }
 
@@ -252,6 +341,19 @@ impl Surroundings for Setup {
         let model = model.map_or_else(|| self.config.default_model(), str::to_owned);
         let price = self.config.route(&model).ok().and_then(|route| route.profile.info(&route.model).price);
         price.is_some_and(|price| price.cache_read > 0.0 && price.cache_read < price.input)
+    }
+
+    fn default_limits(&self) -> Limits {
+        let said = &self.settings.limits;
+        let count =
+            |said: &Option<Sourced<usize>>, usual: usize| said.as_ref().map_or(usual, |said| said.value);
+        Limits {
+            concurrency: count(&said.concurrency, 16),
+            commands: count(&said.commands, self.default_commands()),
+            agents: count(&said.agents, 200),
+            depth: said.depth.as_ref().map_or(2, |said| said.value),
+            providers: said.providers.clone(),
+        }
     }
 
     fn default_commands(&self) -> usize {

@@ -41,6 +41,8 @@ pub struct ProfilesTable {
     pub in_flight: IndexMap<String, usize>,
     /// The access token of `claw login`, still valid.
     pub saved_login: Option<String>,
+    /// Keys that `claw login` saved, by provider: used where no variable holds one.
+    pub saved_keys: IndexMap<String, String>,
 }
 
 /// One provider of the settings.

@@ -18,6 +18,7 @@ pub mod profile;
 pub mod request;
 pub mod retry;
 pub mod route;
+pub mod saved;
 pub mod sse;
 pub mod usage;
 pub mod wire;

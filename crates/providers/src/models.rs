@@ -31,8 +31,10 @@ pub struct Price {
     /// Output.
     pub output: f64,
     /// Input read from a cache.
+    #[serde(alias = "cacheRead")]
     pub cache_read: f64,
     /// Input written to a cache.
+    #[serde(alias = "cacheWrite")]
     pub cache_write: f64,
 }
 

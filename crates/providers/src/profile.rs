@@ -121,6 +121,10 @@ fn built_in(
     let credentials = named
         .map(|secret| row.keys.first().map_or(Credentials::Bearer as Shape, |(_, shape)| *shape)(secret))
         .or_else(|| row.keys.iter().find_map(|(name, shape)| Some(shape(Secret::new(&get(name)?)?))))
+        .or_else(|| {
+            let shape = row.keys.first().map_or(Credentials::Bearer as Shape, |(_, shape)| *shape);
+            saved_key(row.name, table).map(shape)
+        })
         .or_else(|| saved_login(row, table));
     let mut profile = Profile::new(row.name, wire, endpoint(&base, wire, row.name, source)?, settings, table);
     profile.is_custom = is_custom;
@@ -130,6 +134,12 @@ fn built_in(
         profile.models = row.models.iter().map(|name| ModelEntry::Name((*name).to_owned())).collect();
     }
     Ok(profile)
+}
+
+/// What `claw login` saved for a provider.
+fn saved_key(name: &str, table: &ProfilesTable) -> Option<Secret> {
+    let saved = table.saved_keys.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+    saved.and_then(|(_, key)| Secret::new(key))
 }
 
 fn saved_login(row: &BuiltIn, table: &ProfilesTable) -> Option<Credentials> {
@@ -151,6 +161,7 @@ fn configured(
     profile.is_custom = true;
     profile.variables = settings.api_key_env.iter().cloned().collect();
     let secret = settings.api_key_env.as_deref().and_then(get).and_then(|raw| Secret::new(&raw));
+    let secret = secret.or_else(|| saved_key(name, table));
     profile.set_credentials(match (secret, wire) {
         (Some(key), Wire::Anthropic) => Some(Credentials::ApiKey(key)),
         (Some(key), Wire::Chat) => Some(Credentials::Bearer(key)),

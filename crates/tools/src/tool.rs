@@ -86,4 +86,6 @@ pub struct ToolContext {
     pub spill: Arc<PathBuf>,
     /// Known secrets leave a text before it is cut or kept: a cut would leave a part of one that nobody knows again.
     pub redactor: Arc<Redactor>,
+    /// Variables that the user's settings give to commands.
+    pub env: Arc<[(String, String)]>,
 }

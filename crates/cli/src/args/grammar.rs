@@ -2,6 +2,7 @@
 
 use super::library::{AgentsCommand, SkillsCommand};
 use super::runs::RunsCommand;
+use super::settings::{ConfigFlags, LoginFlags, SettingsFlags, TrustCommand};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use claw_agents::permission::Permission;
 use std::path::PathBuf;
@@ -55,6 +56,15 @@ pub(super) enum Sub {
     Skills(SkillsCommand),
     /// List the models that claw knows and the providers that have credentials
     Models(ModelsFlags),
+    /// Show the settings that count, each with its file and line; `config set` changes one
+    Config(ConfigFlags),
+    /// Decide on what this repository brings: hooks, servers, variables, rules
+    #[command(subcommand)]
+    Trust(TrustCommand),
+    /// Keep the API key of a provider, read from the terminal or a pipe
+    Login(LoginFlags),
+    /// Remove what `claw login` kept
+    Logout(LoginFlags),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -120,6 +130,9 @@ pub struct TalkFlags {
     /// Work in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
+    /// Settings of this call.
+    #[command(flatten)]
+    pub settings: SettingsFlags,
 }
 
 /// Values for the inputs of a workflow.
@@ -211,6 +224,9 @@ pub struct RunFlags {
     /// Work in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
+    /// Settings of this call.
+    #[command(flatten)]
+    pub settings: SettingsFlags,
 }
 
 impl RunFlags {

@@ -4,6 +4,7 @@ use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, Workflo
 use super::library::{AgentsCommand, SkillsCommand};
 use super::misuse;
 use super::runs::RunsCommand;
+use super::settings::{ConfigFlags, LoginFlags, TrustCommand};
 use crate::error::ExpectedError;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -25,6 +26,14 @@ pub enum Command {
     Skills(SkillsCommand),
     /// `claw models`.
     Models(ModelsFlags),
+    /// `claw config`.
+    Config(ConfigFlags),
+    /// `claw trust …`.
+    Trust(TrustCommand),
+    /// `claw login`.
+    Login(LoginFlags),
+    /// `claw logout`.
+    Logout(LoginFlags),
     /// `claw completions`.
     Completions(Shell),
 }
@@ -102,6 +111,10 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         Sub::Agents(command) => Command::Agents(command),
         Sub::Skills(command) => Command::Skills(command),
         Sub::Models(flags) => Command::Models(flags),
+        Sub::Config(flags) => Command::Config(flags),
+        Sub::Trust(command) => Command::Trust(command),
+        Sub::Login(flags) => Command::Login(flags),
+        Sub::Logout(flags) => Command::Logout(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })
 }

@@ -116,6 +116,8 @@ pub(super) fn first_flag(talk: &TalkFlags) -> Option<&'static str> {
         (!talk.disallowed_tools.is_empty(), "--disallowedTools"),
         (talk.append_system_prompt.is_some(), "--append-system-prompt"),
         (talk.cwd.is_some(), "--cwd"),
+        (talk.settings.settings.is_some(), "--settings"),
+        (talk.settings.trust, "--trust"),
     ]
     .into_iter()
     .find_map(|(given, name)| given.then_some(name))

@@ -7,6 +7,7 @@ mod library;
 mod meaning;
 mod misuse;
 mod runs;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -17,3 +18,7 @@ pub use grammar::{
 pub use library::{AgentsCommand, SkillsCommand};
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};
 pub use runs::{AnswerFlags, GcFlags, MessageFlags, OneRunFlags, RunsCommand, ShowFlags, WatchFlags};
+pub use settings::{
+    ConfigCommand, ConfigFlags, ConfigSetFlags, FileScope, LoginFlags, SettingsFlags, TrustCommand,
+    TrustItemFlags, TrustItemsFlags, TrustListFlags,
+};

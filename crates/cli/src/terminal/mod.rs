@@ -15,8 +15,10 @@ mod line;
 mod panics;
 mod question;
 mod screen;
+mod secret;
 mod stdio;
 mod summary;
+mod trusting;
 mod view;
 
 pub use board::BoardReader;
@@ -27,8 +29,10 @@ pub use gate::GateQuestion;
 pub use panics::install as install_panic_hook;
 pub use question::{Question, TerminalAsker, confirm};
 pub use screen::Screen;
+pub use secret::hidden_line;
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,
     stderr_is_terminal, stdout_is_broken, stdout_is_terminal, width, write_answer, write_stdout,
 };
 pub use summary::summary;
+pub use trusting::{TrustAnswer, trust_question};

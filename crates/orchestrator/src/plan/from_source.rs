@@ -138,7 +138,7 @@ fn all_limits(files: &[FileUnit], surroundings: &dyn Surroundings) -> Vec<Limits
     let mut out: Vec<Limits> = Vec::with_capacity(files.len());
     for file in files {
         let outer = file.caller.map(|caller| out[caller].clone());
-        let outer = outer.unwrap_or_else(|| Limits::standard(surroundings.default_commands()));
+        let outer = outer.unwrap_or_else(|| surroundings.default_limits());
         out.push(limits(&file.written.top, outer));
     }
     out

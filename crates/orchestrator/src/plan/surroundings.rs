@@ -1,5 +1,6 @@
 //! What a plan needs to know beside the file, as a trait: so the plan stays a pure function.
 
+use super::model::Limits;
 use claw_agents::definition::AgentDefinition;
 use std::io;
 use std::path::Path;
@@ -32,6 +33,10 @@ pub trait Surroundings {
     fn read_text(&self, path: &Path) -> io::Result<String>;
     /// `limits.commands` where the file says nothing: 2 × cores.
     fn default_commands(&self) -> usize;
+    /// `limits` where the file says nothing.
+    fn default_limits(&self) -> Limits {
+        Limits::standard(self.default_commands())
+    }
     /// Whether a model, alias or `provider/model` can be used at all.
     ///
     /// # Errors

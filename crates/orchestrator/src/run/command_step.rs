@@ -106,7 +106,8 @@ pub(super) async fn execute(
             Job::argv(program, arguments.iter().map(Into::into), folder, policy)
         }
     };
-    job.env = command.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let env = hands.agents.shared.env().iter().chain(command.env.iter());
+    job.env = env.map(|(name, value)| (name.into(), value.into())).collect();
     job.env.extend([
         ("CLAW_RUN_ID".into(), hands.run.id().to_string().into()),
         ("CLAW_STEP".into(), launch.addr.to_string().into()),

@@ -92,6 +92,7 @@ async fn call(ctx: &ToolContext, input: Value) -> Result<ToolOutput, ToolError> 
     let time = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_TIME).clamp(1, MOST_TIME));
     let folder = ctx.folder.current();
     let mut job = Job::shell(input.command, folder.clone(), Arc::clone(&ctx.sandbox));
+    job.env = ctx.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
     job.time = Some(time);
     job.keep = KEEP;
     job.spill = Some(SpillTo { folder: ctx.spill.to_path_buf(), over: MOST as u64, most: MOST_SPILLED });

@@ -56,6 +56,7 @@ impl Work {
             sandbox: Arc::clone(&self.policy),
             spill: Arc::new(self.folder.path().join("spill")),
             redactor: Arc::new(Redactor::new([SECRET.to_owned()])),
+            env: Arc::new([]),
         }
     }
 }

@@ -55,11 +55,12 @@ struct Talk {
 /// Arguments, credentials, streams; the conversation's own failure is an exit code.
 pub fn run(flags: PrintFlags) -> Result<u8, ExpectedError> {
     let PrintFlags { text, talk: flags } = flags;
-    let setup = Setup::read(flags.cwd.as_deref())?;
+    let setup = Setup::read_with(flags.cwd.as_deref(), &flags.settings)?;
+    setup.origin.tell(&setup.settings);
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
     let tools = setup.tools(&flags.allowed_tools)?;
     let deny = setup.tools(&flags.disallowed_tools)?;
-    let model = flags.model.clone().unwrap_or_else(|| setup.config.default_model());
+    let model = setup.model(flags.model.as_deref());
     setup.check_model(&model)?;
     let talk = Talk {
         prompt: question::whole(text)?,

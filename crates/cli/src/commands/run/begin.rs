@@ -3,9 +3,9 @@
 use super::watch::{Watch, Watched};
 use super::{ask, detach, end};
 use crate::args::{Format, Rerun, RunFlags};
-use crate::commands::plan_file;
 use crate::commands::runtime::{block_on, block_on_task};
 use crate::commands::workflow::style;
+use crate::commands::{plan_file, trusting};
 use crate::error::{ExpectedError, exit};
 use crate::services::{Setup, config_home, moved_runs, read_named, runtime_folder, state_folder};
 use crate::signals::{Ending, Signals};
@@ -28,7 +28,12 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
     if flags.detach && detach::reads_stdin(flags) {
         return block_on(detach::start(flags));
     }
-    let setup = Setup::read(flags.cwd.as_deref())?;
+    let mut setup = Setup::read_with(flags.cwd.as_deref(), &flags.settings)?;
+    let asks = somebody_to_ask() && !flags.no_ask;
+    if asks && !flags.plan && flags.graph.is_none() {
+        trusting::ask(&mut setup)?;
+    }
+    setup.origin.tell(&setup.settings);
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
     let file = setup.named(&flags.file);
     let mut plan = plan_file::load(&setup, &file, flags.inputs(), flags.output_format)?;
@@ -43,9 +48,8 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
         return Ok(exit::OK);
     }
     let stubs = stubs(&setup, &plan, flags)?;
-    let asks = somebody_to_ask() && !flags.no_ask;
     if stubs.is_none() {
-        check_models(&setup, &plan, flags.model.as_deref())?;
+        check_models(&setup, &plan, forced_model(&setup, flags).as_deref())?;
         if asks {
             ask::before_a_big_run(&setup, &plan, flags)?;
         }
@@ -162,11 +166,16 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission, asks: bool) 
         accept_damage: flags.accept_damage,
         max_usd: flags.max_usd,
         permission,
-        model: flags.model.clone(),
+        model: forced_model(setup, flags),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         can_ask: asks || flags.detached && !flags.no_ask,
         runtime_dir: runtime_folder(),
     }
+}
+
+/// The model that the flag or the policy names for agents without one.
+fn forced_model(setup: &Setup, flags: &RunFlags) -> Option<String> {
+    flags.model.as_deref().map(|flag| setup.model(Some(flag)))
 }
 
 /// Every agent has a model that can be asked, before anything is sent or written.

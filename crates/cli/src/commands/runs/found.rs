@@ -3,7 +3,7 @@
 use crate::args::{Format, ModelsFlags};
 use crate::commands::run::folder_error;
 use crate::error::ExpectedError;
-use crate::services::{Setup, moved_runs};
+use crate::services::{folder, moved_runs};
 use crate::terminal::write_stdout;
 use claw_kernel::ids::RunId;
 use claw_orchestrator::addr::{AddrError, StepAddr};
@@ -20,8 +20,7 @@ pub(super) struct Found {
 
 /// The folder of runs.
 pub(super) fn runs(flags: &ModelsFlags) -> Result<Runs, ExpectedError> {
-    let setup = Setup::read(flags.cwd.as_deref())?;
-    Ok(Runs::of_project(&project_top(&setup.cwd), moved_runs().as_deref()))
+    Ok(Runs::of_project(&project_top(&folder(flags.cwd.as_deref())?), moved_runs().as_deref()))
 }
 
 /// By id, a part of it, or `latest`.

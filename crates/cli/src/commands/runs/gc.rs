@@ -5,7 +5,7 @@ use super::list::summary_json;
 use crate::args::{Format, GcFlags};
 use crate::commands::run::folder_error;
 use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, state_folder};
+use crate::services::{folder, state_folder};
 use crate::terminal::{say, write_stdout};
 use claw_kernel::clock;
 use claw_kernel::visible::visible_line;
@@ -31,8 +31,7 @@ struct Left {
 /// State that cannot be read or removed, git, standard output.
 pub(super) async fn run(flags: &GcFlags) -> Result<u8, ExpectedError> {
     let runs = runs(flags.rest())?;
-    let setup = Setup::read(flags.rest().cwd.as_deref())?;
-    let workspace = project_top(&setup.cwd);
+    let workspace = project_top(&folder(flags.rest().cwd.as_deref())?);
     let is_repository = workspace.join(".git").exists();
     let scope = GcScope { workspace, runs: runs.clone(), worktrees: state_folder().join("worktrees") };
     let all = runs.list().map_err(|error| folder_error(&error))?;
