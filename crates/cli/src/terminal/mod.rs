@@ -11,9 +11,14 @@ pub mod figures;
 mod fit;
 mod frame;
 mod gate;
+mod keys;
 mod line;
+pub mod markdown;
+pub mod paint;
 mod panics;
 mod question;
+mod raw;
+mod region;
 mod screen;
 mod stdio;
 mod summary;
@@ -24,8 +29,11 @@ pub use closed::stdout_is_closed;
 pub use detect::{Surroundings as TerminalSurroundings, kind};
 pub use ended::ended;
 pub use gate::GateQuestion;
+pub use keys::{Key, Keys};
 pub use panics::install as install_panic_hook;
 pub use question::{Question, TerminalAsker, confirm};
+pub use raw::{RawMode, size as terminal_size, write as write_terminal};
+pub use region::{Picture, Region};
 pub use screen::Screen;
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,
