@@ -47,8 +47,6 @@ pub(super) enum Answer {
     Once,
     /// The same call again, as long as this session lasts.
     Session,
-    /// From now on.
-    Always,
     /// No.
     No,
     /// No, with a word for the model.

@@ -63,7 +63,6 @@ impl AskView {
         match key {
             Key::Char('y' | 'Y') => Some(Answer::Once),
             Key::Char('s' | 'S') => Some(Answer::Session),
-            Key::Char('a' | 'A') => Some(Answer::Always),
             Key::Char('n' | 'N') | Key::Enter | Key::Esc => Some(Answer::No),
             Key::Char('w' | 'W') => {
                 self.because = Some(String::new());
@@ -107,7 +106,6 @@ impl AskView {
         let keys = [
             ("y", " once "),
             ("s", " this session "),
-            ("a", " always "),
             ("n", " no (Enter) "),
             ("w", " no, with a word"),
         ];

@@ -32,6 +32,13 @@ pub(super) enum Deed {
     },
     /// Another theme.
     Theme(ThemeName),
+    /// Shows a text in the pager.
+    Page {
+        /// Of its last line.
+        title: String,
+        /// The text, as it is.
+        text: String,
+    },
     /// Puts a text into the input.
     Write(String),
     /// Another session takes the place of this one.
