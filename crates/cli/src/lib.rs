@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod error;
 mod library;
+mod lead;
 mod log;
 mod services;
 mod signals;

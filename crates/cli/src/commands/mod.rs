@@ -13,10 +13,7 @@ pub mod run;
 pub mod runs;
 mod runtime;
 mod shown;
-<<<<<<< HEAD
 pub mod skills;
-=======
 pub mod trust;
 mod trusting;
->>>>>>> 60333b2195ac8a0359ede614fa4306a108fd8023
 pub mod workflow;
