@@ -196,6 +196,7 @@ impl Setup {
             logs,
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),
+            hooks: Arc::new(claw_agents::hooks::Hooks::none()),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
             shared: claw_agents::services::Shared::default(),
