@@ -149,10 +149,10 @@ fn scene(request: &AgentRequest) -> Scene {
     }
 }
 
-/// The name of the transcript: a session's is its own, an agent's that of the agent.
+/// A session's transcript has its name; an agent's is called `transcript`.
 fn session(request: &AgentRequest) -> String {
     let name = request.transcript.file_stem().and_then(|name| name.to_str());
-    name.map_or_else(|| request.id.to_string(), str::to_owned)
+    name.filter(|name| *name != "transcript").map_or_else(|| request.id.to_string(), str::to_owned)
 }
 
 /// Hooks at the beginning see the prompt, may add to it, and may keep it from the model.

@@ -6,6 +6,7 @@ mod app;
 mod args;
 mod commands;
 mod error;
+mod extensions;
 mod log;
 mod services;
 mod signals;

@@ -3,6 +3,7 @@
 //! The only room that reads the environment. Nothing is written before a run or a conversation starts.
 
 use crate::error::ExpectedError;
+use crate::extensions;
 use claw_agents::children::AgentTool;
 use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::{Asker, Permission, Reach};
@@ -186,17 +187,17 @@ impl Setup {
         protected: Vec<PathBuf>,
         secrets: Vec<String>,
     ) -> Result<AgentServices, ExpectedError> {
-        let redactor = self.redactor(secrets);
+        let redactor = Arc::new(self.redactor(secrets));
         let providers =
-            Providers::start_with(self.config.clone(), redactor.clone()).map_err(|error| error.kind)?;
+            Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: Arc::new(self.registry()),
-            redactor: Arc::new(redactor),
+            redactor: redactor.clone(),
             logs,
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),
-            hooks: Arc::new(claw_agents::hooks::Hooks::none()),
+            hooks: Arc::new(extensions::hooks(&self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
             shared: claw_agents::services::Shared::default(),

@@ -23,6 +23,8 @@ use tokio::sync::oneshot;
 
 /// Bytes kept of each stream.
 const KEEP: usize = 256 * 1024;
+/// Shorter than the conversation waits: what does not obey is gone before its conversation is.
+const GRACE: Duration = Duration::from_millis(1000);
 /// What a hook leaves behind goes at once: nobody waits for it.
 const LEFT_BEHIND: Duration = Duration::from_millis(100);
 
@@ -47,6 +49,7 @@ impl Ground {
         job.time = Some(spec.timeout);
         job.keep = KEEP;
         job.redactor = self.redactor.clone();
+        job.grace = GRACE;
         job.left_behind = LEFT_BEHIND;
         job
     }

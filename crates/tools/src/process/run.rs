@@ -17,8 +17,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// From SIGTERM to SIGKILL.
-const GRACE: Duration = Duration::from_millis(1500);
 /// For processes that were killed to be gone, and for their pipes to close.
 const AFTER_KILL: Duration = Duration::from_millis(300);
 
@@ -80,7 +78,8 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
     let failed = |source| ToolError::Start { program, source };
     let started = start(&job)?;
     let capture = Capture::new(job.keep, job.spill.clone(), started.id.clone(), &job.redactor);
-    let mut running = Running { started, capture, left_behind: job.left_behind, gone: false };
+    let mut running =
+        Running { started, capture, grace: job.grace, left_behind: job.left_behind, gone: false };
     let (end, left_behind) =
         running.finish(job.time.map(|time| began + time), cancel).await.map_err(failed)?;
     running.gone = true;
@@ -97,6 +96,7 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
 struct Running {
     started: Started,
     capture: Capture,
+    grace: Duration,
     left_behind: Duration,
     gone: bool,
 }
@@ -156,7 +156,7 @@ impl Running {
 
     /// SIGTERM to all, the grace, SIGKILL to all.
     async fn terminate(&mut self) -> io::Result<()> {
-        let over = Instant::now() + GRACE;
+        let over = Instant::now() + self.grace;
         self.started.group.signal_all(Signal::TERM);
         if let Why::Time | Why::Cancel = self.wait(Some(over), &HASTE).await? {
             self.started.group.signal_all(Signal::KILL);
