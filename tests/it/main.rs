@@ -22,6 +22,8 @@ mod docs;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod hooks;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod kit_selftest;

@@ -58,10 +58,26 @@ fn a_provider_of_the_settings_is_asked_with_its_key_and_model() {
 fn what_cannot_be_used_stops_every_start_with_its_place_and_asks_no_model() {
     let provider = ScriptedProvider::always(Reply::text("never"));
     for (file, text, wanted) in [
-        (".claude/settings.json", "{\n  \"permissions\": {\n    \"deny\": [\"bash(rm:*)\", \"write_file\"],\n  \"hooks\": {}\n}\n", "settings.json:1:1: no valid JSON"),
-        (".claw.json", r#"{"permissions":{"deny":"bash"}}"#, ".claw.json:1:24: permissions.deny: this is a text"),
-        (".claw/settings.json", r#"{"permissions":{"deny":["bash"]},"permissions":{}}"#, "settings.json:1:34: permissions: the key stands twice"),
-        (".claw/settings.local.json", r#"{"permissions":{"defaultMode":"read-onyl"}}"#, "did you mean `read-only`?"),
+        (
+            ".claude/settings.json",
+            "{\n  \"permissions\": {\n    \"deny\": [\"bash(rm:*)\", \"write_file\"],\n  \"hooks\": {}\n}\n",
+            "settings.json:1:1: no valid JSON",
+        ),
+        (
+            ".claw.json",
+            r#"{"permissions":{"deny":"bash"}}"#,
+            ".claw.json:1:24: permissions.deny: this is a text",
+        ),
+        (
+            ".claw/settings.json",
+            r#"{"permissions":{"deny":["bash"]},"permissions":{}}"#,
+            "settings.json:1:34: permissions: the key stands twice",
+        ),
+        (
+            ".claw/settings.local.json",
+            r#"{"permissions":{"defaultMode":"read-onyl"}}"#,
+            "did you mean `read-only`?",
+        ),
     ] {
         let sandbox = Sandbox::anthropic(&provider);
         sandbox.write(file, text);
@@ -84,7 +100,10 @@ fn unknown_keys_warn_with_the_near_one_and_nothing_else_happens() {
     sandbox.write_home(".claw/settings.json", r#"{"modle": "x", "outputStyle": "y"}"#);
     let output = claw(&sandbox, &["-p", "hi"]).expect_code(0);
     assert!(output.stderr.contains("settings.json:1:2: modle: unknown key"), "{output}");
-    assert!(output.stderr.contains("did you mean `model`?") && !output.stderr.contains("outputStyle"), "{output}");
+    assert!(
+        output.stderr.contains("did you mean `model`?") && !output.stderr.contains("outputStyle"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -92,11 +111,17 @@ fn config_shows_each_value_with_file_and_line_and_what_it_shadows() {
     let sandbox = Sandbox::new().env("CLAW_MODEL", "from-a-variable");
     sandbox.write_home(".claude.json", r#"{"numStartups": 5, "theme": "light"}"#);
     sandbox.write_home(".claude/settings.json", "{\n  \"model\": \"a\",\n  \"permissions\": {\"deny\": [\"bash(rm:*)\"]},\n  \"env\": {\"X_API_KEY\": \"sk-hidden\", \"PLAIN\": \"seen\"}\n}");
-    sandbox.write(".claude/settings.json", "{\"permissions\": {\n  \"deny\": [\"bash(curl:*)\", \"bash(rm:*)\"]},\n \"model\": \"b\"}");
-    assert_eq!(rows(&sandbox, "permissions"), [
-        ("permissions.deny".into(), json!("bash(rm:*)"), "settings.json:3:28".into()),
-        ("permissions.deny".into(), json!("bash(curl:*)"), "settings.json:2:12".into()),
-    ]);
+    sandbox.write(
+        ".claude/settings.json",
+        "{\"permissions\": {\n  \"deny\": [\"bash(curl:*)\", \"bash(rm:*)\"]},\n \"model\": \"b\"}",
+    );
+    assert_eq!(
+        rows(&sandbox, "permissions"),
+        [
+            ("permissions.deny".into(), json!("bash(rm:*)"), "settings.json:3:28".into()),
+            ("permissions.deny".into(), json!("bash(curl:*)"), "settings.json:2:12".into()),
+        ]
+    );
     let all = claw(&sandbox, &["config"]).expect_code(0);
     let model = "model = \"from-a-variable\"\n    CLAW_MODEL (environment)\n    shadows \"b\"  ";
     assert!(all.stdout.contains(model) && all.stdout.contains("shadows \"a\"  "), "{all}");
@@ -127,7 +152,8 @@ fn config_set_keeps_comments_and_refuses_what_would_break_the_file() {
         assert!(output.stderr.contains(wanted), "{wanted}\n{output}");
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-    let private = claw(&sandbox, &["config", "set", "hooksFailOpen", "true", "--scope", "project"]).expect_code(2);
+    let private =
+        claw(&sandbox, &["config", "set", "hooksFailOpen", "true", "--scope", "project"]).expect_code(2);
     assert!(private.stderr.contains("your own settings"), "{private}");
     assert!(!sandbox.has(".claw"));
 }
@@ -135,9 +161,11 @@ fn config_set_keeps_comments_and_refuses_what_would_break_the_file() {
 #[test]
 fn a_rule_that_the_user_sets_in_his_local_file_counts_at_once() {
     let sandbox = Sandbox::new().with_git();
-    claw(&sandbox, &["config", "set", "permissions.allow", "[\"Bash(make:*)\"]", "--scope", "local"]).expect_code(0);
+    claw(&sandbox, &["config", "set", "permissions.allow", "[\"Bash(make:*)\"]", "--scope", "local"])
+        .expect_code(0);
     assert_eq!(rows(&sandbox, "permissions").len(), 1);
-    sandbox.write(".claw/settings.local.json", r#"{"permissions": {"allow": ["Bash(make:*)", "Bash(rm:*)"]}}"#);
+    sandbox
+        .write(".claw/settings.local.json", r#"{"permissions": {"allow": ["Bash(make:*)", "Bash(rm:*)"]}}"#);
     let left = rows(&sandbox, "permissions");
     assert_eq!((left.len(), &left[0].1), (1, &json!("Bash(make:*)")));
 }
@@ -153,7 +181,12 @@ fn the_folder_of_settings_is_where_the_variables_say() {
     assert!(set(bare().without_env("XDG_CONFIG_HOME")).home().join(".claw/settings.json").is_file());
     let other = bare();
     let folder = other.home().join("other");
-    assert!(set(other.env("CLAUDE_CONFIG_HOME", &folder.to_string_lossy())).home().join("other/settings.json").is_file());
+    assert!(
+        set(other.env("CLAUDE_CONFIG_HOME", &folder.to_string_lossy()))
+            .home()
+            .join("other/settings.json")
+            .is_file()
+    );
 }
 
 #[test]
@@ -188,7 +221,11 @@ fn the_mode_of_the_users_settings_holds_and_a_flag_goes_before_it() {
 #[test]
 fn variables_of_the_users_settings_reach_commands_and_keys_do_not() {
     let provider = ScriptedProvider::queue([
-        Reply::tool("call-1", "bash", json!({"command": "echo \"flag=$MY_FLAG key=$ANTHROPIC_API_KEY\" > seen.txt"})),
+        Reply::tool(
+            "call-1",
+            "bash",
+            json!({"command": "echo \"flag=$MY_FLAG key=$ANTHROPIC_API_KEY\" > seen.txt"}),
+        ),
         Reply::text("done"),
     ]);
     let sandbox = Sandbox::new();
@@ -223,7 +260,8 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
     let provider = ScriptedProvider::always(Reply::text("hello"));
     let sandbox = Sandbox::new().env("ANTHROPIC_BASE_URL", &provider.anthropic_url());
     let file = sandbox.write_home(".claw/credentials.json", r#"{"other": 1}"#);
-    let kept = Claw::new(CLAW, &sandbox).args(["login"]).stdin(format!("{CANARY}\n")).run(BOUND).expect_code(0);
+    let kept =
+        Claw::new(CLAW, &sandbox).args(["login"]).stdin(format!("{CANARY}\n")).run(BOUND).expect_code(0);
     assert!(kept.stdout.is_empty() && !kept.stderr.contains(CANARY), "{kept}");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     claw(&sandbox, &["-p", "hi"]).expect_code(0);
@@ -235,5 +273,15 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
     claw(&sandbox, &["-p", "hi"]).expect_code(2);
     let wrong = Claw::new(CLAW, &sandbox).args(["login", "antropic"]).stdin("x\n").run(BOUND).expect_code(2);
     assert!(wrong.stderr.contains("did you mean `anthropic`?"), "{wrong}");
-    assert_eq!(Path::new(&file).parent().unwrap().read_dir().unwrap().flatten().filter(|f| f.path().extension().is_some_and(|e| e == "tmp")).count(), 0);
+    assert_eq!(
+        Path::new(&file)
+            .parent()
+            .unwrap()
+            .read_dir()
+            .unwrap()
+            .flatten()
+            .filter(|f| f.path().extension().is_some_and(|e| e == "tmp"))
+            .count(),
+        0
+    );
 }

@@ -1,6 +1,7 @@
 //! Live news of an agent: one closed enum, many readers.
 
 use crate::effects::CallNo;
+use crate::hooks::HookNews;
 use claw_providers::usage::Usage;
 use futures_util::future::BoxFuture;
 use std::time::Duration;
@@ -95,6 +96,8 @@ pub enum AgentEvent {
         /// The result's text for the model, bounded.
         result: String,
     },
+    /// A hook began, ended or was cancelled.
+    Hook(HookNews),
     /// A turn is whole in the transcript: so many bytes of it.
     TurnKept {
         /// Turn.

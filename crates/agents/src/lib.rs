@@ -7,6 +7,7 @@ mod conversation;
 pub mod definition;
 pub mod effects;
 pub mod event;
+pub mod hooks;
 pub mod lead;
 pub mod library;
 pub mod model;

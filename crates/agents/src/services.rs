@@ -4,6 +4,7 @@
 
 use crate::conversation::{AnswerSchema, Toolbox};
 use crate::definition::AgentDefinition;
+use crate::hooks::Hooks;
 use crate::model::Model;
 use crate::permission::{Asker, Permission};
 pub use crate::sandboxes::{Loan, Sandboxes};
@@ -35,6 +36,8 @@ pub struct AgentServices {
     pub asker: Arc<dyn Asker>,
     /// The sandbox of commands.
     pub sandboxes: Sandboxes,
+    /// Commands of people that see, change or stop what agents do.
+    pub hooks: Arc<Hooks>,
     /// Memory files for the system prompt; see `system_prompt::load_memory`.
     pub memory: Arc<str>,
     /// Never written by a tool: claw's own state, the running workflow file. Resolved, absolute.

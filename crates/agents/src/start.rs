@@ -2,10 +2,12 @@
 
 use crate::children::{BackgroundTool, TOOL};
 use crate::conversation::{
-    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, RequestShape,
-    Room, Rules, Running, RunningAgent, Shell, Spent, failed, offered, run, without_work,
+    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, Refused,
+    RequestShape, Room, Rules, Running, RunningAgent, Shell, Spent, at_the_beginning, at_the_end, failed,
+    heeds_stop, offered, run, without_work,
 };
 use crate::event::{AgentEvent, EventSink};
+use crate::hooks::Scene;
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use crate::request::AgentRequest;
 use crate::roles::LEAD;
@@ -49,10 +51,14 @@ pub fn start(
         if own.cancel.is_cancelled() {
             return without_work(AgentEnd::Cancelled);
         }
-        match Box::pin(prepare(services, request, events)).await {
+        let scene = scene(&request);
+        let (hooks, watching) = (services.hooks.clone(), events.clone());
+        let outcome = match Box::pin(prepare(services, (request, &scene), events, &own.cancel)).await {
             Ok(ready) => run(ready.shell, ready.beginning, &own, steering).await,
             Err(outcome) => *outcome,
-        }
+        };
+        at_the_end(&hooks, &scene, &*watching, own.cancel.is_cancelled()).await;
+        outcome
     });
     RunningAgent { task, orders }
 }
@@ -65,8 +71,9 @@ struct Ready {
 /// Everything before the first step. Errors: the outcome of an agent that never asked.
 async fn prepare(
     services: Arc<AgentServices>,
-    mut request: AgentRequest,
+    (mut request, scene): (AgentRequest, &Scene),
     events: Arc<dyn EventSink>,
+    cancel: &CancelToken,
 ) -> Result<Ready, Box<AgentOutcome>> {
     let give_up = |class, message: String| Box::new(without_work(failed(class, message)));
     if let Some(most) = request.definition.permission {
@@ -79,6 +86,7 @@ async fn prepare(
     let context = context(&services, &request, policy);
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
     let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;
+    hear_hooks(&services, (&mut request, scene), &loaded, &*events, cancel).await?;
     let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
@@ -97,7 +105,8 @@ async fn prepare(
         idle: request.idle_timeout,
         purse: request.purse.clone(),
     };
-    let rules = Rules { max_turns: request.max_turns, toolbox, answer };
+    let heeds_stop = heeds_stop(&services.hooks, scene);
+    let rules = Rules { max_turns: request.max_turns, toolbox, answer, heeds_stop };
     let desk = Arc::new(CallDesk {
         is_lent: services.sandboxes.loan(&request.workspace).is_some(),
         readable: request.readable,
@@ -105,6 +114,7 @@ async fn prepare(
         id: request.id,
         label: request.label,
         permission: request.permission,
+        scene: scene.clone(),
         context,
         effects: request.effects,
         spawner: request.spawner,
@@ -121,6 +131,59 @@ async fn prepare(
         spent: Spent::default(),
     });
     Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
+}
+
+/// What hooks are told of an agent.
+fn scene(request: &AgentRequest) -> Scene {
+    let permission = match request.definition.permission {
+        Some(most) => request.permission.intersect(most),
+        None => request.permission,
+    };
+    Scene {
+        session: session(request),
+        transcript: request.transcript.clone(),
+        cwd: request.workspace.clone(),
+        permission_mode: permission.to_string(),
+        agent_id: request.id.to_string(),
+        agent_type: request.definition.name.clone(),
+    }
+}
+
+/// A session's transcript has its name; an agent's is called `transcript`.
+fn session(request: &AgentRequest) -> String {
+    let name = request.transcript.file_stem().and_then(|name| name.to_str());
+    name.filter(|name| *name != "transcript").map_or_else(|| request.id.to_string(), str::to_owned)
+}
+
+/// Hooks at the beginning see the prompt, may add to it, and may keep it from the model.
+async fn hear_hooks(
+    services: &AgentServices,
+    (request, scene): (&mut AgentRequest, &Scene),
+    loaded: &Loaded,
+    events: &dyn EventSink,
+    cancel: &CancelToken,
+) -> Result<(), Box<AgentOutcome>> {
+    let is_new = loaded.history.is_empty();
+    let prompt = is_new.then_some(request.prompt.as_str());
+    let said = at_the_beginning(&services.hooks, scene, prompt, events, cancel).await;
+    let said = said.map_err(|refused| {
+        Box::new(without_work(match refused {
+            Refused::Denied(words) => failed(FailureClass::Denied, words),
+            Refused::Cancelled => AgentEnd::Cancelled,
+        }))
+    })?;
+    if said.is_empty() {
+        return Ok(());
+    }
+    let said = format!("Hook feedback:\n{}", said.join("\n"));
+    if is_new {
+        request.prompt = format!("{}\n\n{said}", request.prompt);
+    } else {
+        // The prompt is in the transcript as it was.
+        let more = request.system_append.take();
+        request.system_append = Some(more.map_or_else(|| said.clone(), |more| format!("{more}\n\n{said}")));
+    }
+    Ok(())
 }
 
 /// What the transcript holds; every repair is said. An attempt that completed has its outcome there, unless that was

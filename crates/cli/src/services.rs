@@ -8,6 +8,7 @@ pub use settings::SettingsOrigin;
 
 use crate::args::SettingsFlags;
 use crate::error::ExpectedError;
+use crate::extensions;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
@@ -276,16 +277,17 @@ impl Setup {
         protected: Vec<PathBuf>,
         secrets: Vec<String>,
     ) -> Result<AgentServices, ExpectedError> {
-        let redactor = self.redactor(secrets);
+        let redactor = Arc::new(self.redactor(secrets));
         let providers =
-            Providers::start_with(self.config.clone(), redactor.clone()).map_err(|error| error.kind)?;
+            Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: Arc::new(self.registry()),
-            redactor: Arc::new(redactor),
+            redactor: redactor.clone(),
             logs,
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),
+            hooks: Arc::new(extensions::hooks(&self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
             shared: claw_agents::services::Shared::with_env(self.command_env()),

@@ -113,6 +113,7 @@ async fn run(text: &str) -> Option<usize> {
         logs: logs.clone(),
         asker: Arc::new(NobodyToAsk),
         sandboxes: Sandboxes::new(Vec::new(), false),
+        hooks: Arc::new(claw_agents::hooks::Hooks::none()),
         memory: "".into(),
         protected: Vec::new(),
         shared: Shared::default(),

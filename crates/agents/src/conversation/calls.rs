@@ -3,9 +3,11 @@
 //! Owns the order of these. Must not know turns or models.
 
 use super::core::{CallResult, PlannedCall};
+use super::hooked::{Heard, Word};
 use crate::children::{self, Background, BackgroundTool, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
+use crate::hooks::Scene;
 use crate::outcome::Denial;
 use crate::permission::{AskRequest, Decision, Permission, Places, Reply, decide};
 use crate::sandboxes::wall_of;
@@ -37,6 +39,8 @@ pub(crate) struct CallDesk {
     pub(crate) id: AgentId,
     pub(crate) label: String,
     pub(crate) permission: Permission,
+    /// What hooks are told of it.
+    pub(crate) scene: Scene,
     /// The workspace is a folder of claw's own, lent to it.
     pub(crate) is_lent: bool,
     /// Files and folders outside the workspace that may be read.
@@ -76,11 +80,13 @@ pub(crate) struct CallReport {
     pub(crate) result: CallResult,
     pub(crate) denial: Option<Denial>,
     pub(crate) log_failed: Option<EffectLogFailed>,
+    /// The tool was called.
+    pub(crate) ran: bool,
 }
 
 impl CallReport {
     pub(crate) fn of(result: CallResult) -> Self {
-        Self { result, denial: None, log_failed: None }
+        Self { result, denial: None, log_failed: None, ran: false }
     }
     pub(crate) fn cancelled() -> Self {
         Self::of(CallResult { is_cancelled: true, ..CallResult::error("cancelled") })
@@ -128,10 +134,7 @@ impl CallDesk {
         let name = tool.name();
         let subject = subject(&self.redacted(&named(&input, effect.as_ref().ok())));
         self.events.send(AgentEvent::ToolStarted { call: no, tool: name.into(), subject }).await;
-        let report = match effect {
-            Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
-            Ok(effect) => self.with_effect(no, &*tool, (input, turn), effect, &cancel).await,
-        };
+        let report = self.between_hooks(no, &*tool, (input, turn), effect, &cancel).await;
         tracing::debug!(agent = %self.label, call = %no, tool = name, is_error = report.result.is_error, "call ended");
         let event = AgentEvent::ToolEnded {
             call: no,
@@ -143,15 +146,37 @@ impl CallDesk {
         report
     }
 
+    /// The hooks before the call, the call, the hooks after it.
+    async fn between_hooks(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        (input, turn): (Value, Turn),
+        effect: Result<Effect, ToolError>,
+        cancel: &CancelToken,
+    ) -> CallReport {
+        let heard = match self.before(no, tool, (input, effect), cancel).await {
+            Ok(heard) => heard,
+            Err(report) => return *report,
+        };
+        let Heard { input, effect, word, said } = heard;
+        let told = self.told_after(&input);
+        let report = match effect {
+            Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
+            Ok(effect) => self.with_effect(no, tool, (input, turn), (effect, word), cancel).await,
+        };
+        self.after(no, tool, (told, said), report, cancel).await
+    }
+
     async fn with_effect(
         &self,
         no: CallNo,
         tool: &dyn Tool,
         (input, turn): (Value, Turn),
-        effect: Effect,
+        (effect, word): (Effect, Word),
         cancel: &CancelToken,
     ) -> CallReport {
-        match self.gate(no, tool.name(), &effect, cancel).await {
+        match self.gate(no, tool, (&input, word), &effect, cancel).await {
             Ok(()) => {}
             Err(Stop::Cancelled) => return CallReport::cancelled(),
             Err(Stop::Denied(denial)) => {
@@ -165,13 +190,15 @@ impl CallDesk {
         if tool.name() == children::TOOL
             && let Some(spawner) = &self.spawner
         {
-            return CallReport::of(self.child(&**spawner, no, (&input, turn), cancel).await);
+            let result = self.child(&**spawner, no, (&input, turn), cancel).await;
+            return CallReport { ran: true, ..CallReport::of(result) };
         }
         if let (Some(tool), Some(team)) = (
             BackgroundTool::named(tool.name()),
             self.spawner.as_ref().and_then(|spawner| spawner.background()),
         ) {
-            return CallReport::of(self.of_team(tool, team, &input, cancel).await);
+            let result = self.of_team(tool, team, &input, cancel).await;
+            return CallReport { ran: true, ..CallReport::of(result) };
         }
         let is_journaled = !effect.is_read_only();
         if is_journaled && let Err(failed) = self.effects.intent(no, tool.name()).await {
@@ -179,7 +206,7 @@ impl CallDesk {
             return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
         }
         let result = self.call(tool, &effect, input, cancel).await;
-        let mut report = CallReport::of(result);
+        let mut report = CallReport { ran: true, ..CallReport::of(result) };
         if is_journaled {
             report.log_failed = self.effects.done(no, Digest::of(&report.result.text)).await.err();
         }
@@ -248,15 +275,29 @@ impl CallDesk {
         })
     }
 
-    async fn gate(&self, no: CallNo, tool: &str, effect: &Effect, cancel: &CancelToken) -> Result<(), Stop> {
+    async fn gate(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        (input, word): (&Value, Word),
+        effect: &Effect,
+        cancel: &CancelToken,
+    ) -> Result<(), Stop> {
+        let (asked, tool) = (tool, tool.name());
         let denied = |reason: String| {
             Stop::Denied(Denial { tool: tool.to_owned(), subject: self.redacted(&what(effect)), reason })
         };
-        let (why, remedy) = match decide(self.permission, effect, self.places()) {
+        let decision = word.heeded(self.permission, effect, decide(self.permission, effect, self.places()));
+        let (why, remedy) = match decision {
             Decision::Allow => return Ok(()),
             Decision::Deny { reason } => return Err(denied(self.redacted(&reason))),
             Decision::Ask { why, remedy } => (self.redacted(&why), remedy),
         };
+        match self.before_question(no, asked, input, &why, cancel).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(reason) => return Err(denied(reason)),
+        }
         self.events.send(AgentEvent::Asking { call: no, tool: tool.to_owned() }).await;
         let question = AskRequest {
             agent: self.id.clone(),
@@ -269,6 +310,7 @@ impl CallDesk {
             biased;
             () = cancel.cancelled() => return Err(Stop::Cancelled),
             reply = self.services.asker.ask(question) => reply,
+            reply = self.calling_for_attention(tool, cancel) => reply,
         };
         match reply {
             Reply::Allow => Ok(()),
@@ -297,7 +339,7 @@ impl CallDesk {
         result
     }
 
-    fn redacted(&self, text: &str) -> String {
+    pub(super) fn redacted(&self, text: &str) -> String {
         self.services.redactor.apply(text).into_owned()
     }
 }
@@ -312,7 +354,7 @@ fn bounded(mut text: String) -> String {
 }
 
 /// The command or the paths of a call.
-fn what(effect: &Effect) -> String {
+pub(super) fn what(effect: &Effect) -> String {
     if let Some(command) = &effect.executes {
         return command.clone();
     }

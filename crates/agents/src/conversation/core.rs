@@ -21,6 +21,8 @@ use std::sync::Arc;
 const MOST_CUTS: u32 = 3;
 /// Requests in a row to go on after a pause of the service.
 const MOST_PAUSES: u32 = 8;
+/// Times in a row that it is sent on when it is done.
+const MOST_SENT_ON: u32 = 8;
 
 /// What the conversation was started with.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) max_turns: Option<u32>,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) answer: AnswerRule,
+    /// Somebody may send it on when it is done.
+    pub(crate) heeds_stop: bool,
 }
 
 /// How the final answer is given.
@@ -59,6 +63,8 @@ pub(crate) enum Event {
     Answered { answer: Box<Answer>, text_calls: bool },
     /// The request ended without an answer.
     RequestFailed(AgentEnd),
+    /// Whether it may end; else the words that send it on.
+    EndJudged(Option<String>),
     /// A call ended, one way or another.
     CallEnded { call: CallNo, result: CallResult },
     /// A person says something into the running conversation.
@@ -108,6 +114,8 @@ pub(crate) enum Command {
     Refused { no: CallNo, tool: String, result: String },
     /// Run at the same time.
     Run(Vec<PlannedCall>),
+    /// Ask whether it may end. `again`: it was sent on already.
+    AskToEnd { last: String, again: bool },
     /// Cancel the request or the calls; each still reports its end.
     StopWork,
     /// The last command.
@@ -134,6 +142,10 @@ enum State {
     New,
     Asking,
     Running(Batch),
+    /// Done, if nobody sends it on.
+    Closing(AgentEnd),
+    /// Waits for whoever judged its end to be gone.
+    CalledOff(AgentEnd),
     /// Waits for what runs to report its end.
     Stopping {
         batch: Option<Batch>,
@@ -155,6 +167,7 @@ pub(crate) struct Conversation {
     /// The last cut: which calls (none: the text), and how often in a row.
     cuts: (Vec<String>, u32),
     pauses: u32,
+    sent_on: u32,
     /// Text of answers that were cut, waiting for its rest.
     carried: String,
     forced: Option<&'static str>,
@@ -172,6 +185,7 @@ impl Conversation {
             wrong_answers: 0,
             cuts: (Vec::new(), 0),
             pauses: 0,
+            sent_on: 0,
             carried: String::new(),
             forced: None,
         }
@@ -193,7 +207,12 @@ impl Conversation {
     pub(crate) fn awaits(&self, call: CallNo) -> bool {
         let batch = match &self.state {
             State::Running(batch) | State::Stopping { batch: Some(batch), .. } => batch,
-            State::New | State::Asking | State::Stopping { batch: None, .. } | State::Ended => return false,
+            State::New
+            | State::Asking
+            | State::Closing(_)
+            | State::CalledOff(_)
+            | State::Stopping { batch: None, .. }
+            | State::Ended => return false,
         };
         batch.slots.iter().any(|slot| slot.no == call && slot.result.is_none())
     }
@@ -205,6 +224,7 @@ impl Conversation {
             Event::Started(beginning) => self.started(beginning, &mut out),
             Event::Answered { answer, text_calls } => self.answered(*answer, text_calls, &mut out),
             Event::RequestFailed(end) => self.request_failed(end, &mut out),
+            Event::EndJudged(refused) => self.end_judged(refused, &mut out),
             Event::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             Event::Steered(message) => {
                 if !self.is_ended() && !message.is_empty() {
@@ -250,6 +270,44 @@ impl Conversation {
     }
 
     fn end(&mut self, end: AgentEnd, out: &mut Vec<Command>) {
+        if let AgentEnd::Completed { text, .. } = &end
+            && self.rules.heeds_stop
+            && self.sent_on < MOST_SENT_ON
+        {
+            out.push(Command::AskToEnd { last: text.clone(), again: self.sent_on > 0 });
+            self.state = State::Closing(end);
+            return;
+        }
+        self.close(end, out);
+    }
+
+    fn end_judged(&mut self, refused: Option<String>, out: &mut Vec<Command>) {
+        let end = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Closing(end) => end,
+            State::CalledOff(end) => return self.close(end, out),
+            other @ (State::New
+            | State::Asking
+            | State::Running(_)
+            | State::Stopping { .. }
+            | State::Ended) => {
+                self.state = other;
+                return;
+            }
+        };
+        let Some(words) = refused else {
+            if self.steering.is_empty() {
+                return self.close(end, out);
+            }
+            // What a person said while the end was judged is heard first.
+            self.keep_steering(out);
+            return self.ask(out);
+        };
+        self.sent_on += 1;
+        self.say(&words, out);
+        self.ask(out);
+    }
+
+    fn close(&mut self, end: AgentEnd, out: &mut Vec<Command>) {
         self.state = State::Ended;
         out.push(Command::End(end));
     }
@@ -277,9 +335,12 @@ impl Conversation {
                 self.keep_steering(out);
                 self.end(end, out);
             }
-            other @ (State::New | State::Running(_) | State::Stopping { .. } | State::Ended) => {
-                self.state = other
-            }
+            State::CalledOff(end) => self.close(end, out),
+            other @ (State::New
+            | State::Running(_)
+            | State::Closing(_)
+            | State::Stopping { .. }
+            | State::Ended) => self.state = other,
         }
     }
 
@@ -293,7 +354,12 @@ impl Conversation {
                 self.keep_steering(out);
                 return self.end(end, out);
             }
-            other @ (State::New | State::Running(_) | State::Stopping { .. } | State::Ended) => {
+            other @ (State::New
+            | State::Running(_)
+            | State::Closing(_)
+            | State::CalledOff(_)
+            | State::Stopping { .. }
+            | State::Ended) => {
                 self.state = other;
                 return;
             }
@@ -476,7 +542,12 @@ impl Conversation {
         let (batch, say) = match &mut self.state {
             State::Running(batch) => (batch, None),
             State::Stopping { batch: Some(batch), say, .. } => (batch, Some(&*say)),
-            State::New | State::Asking | State::Stopping { batch: None, .. } | State::Ended => return,
+            State::New
+            | State::Asking
+            | State::Closing(_)
+            | State::CalledOff(_)
+            | State::Stopping { batch: None, .. }
+            | State::Ended => return,
         };
         let Some(slot) = batch.slots.iter_mut().find(|slot| slot.no == call && slot.result.is_none()) else {
             return;
@@ -506,6 +577,8 @@ impl Conversation {
             other @ (State::New
             | State::Asking
             | State::Running(_)
+            | State::Closing(_)
+            | State::CalledOff(_)
             | State::Stopping { .. }
             | State::Ended) => {
                 self.state = other;
@@ -543,7 +616,11 @@ impl Conversation {
                 self.state = State::Stopping { batch: Some(batch), end, say };
                 out.push(Command::StopWork);
             }
-            other @ (State::Stopping { .. } | State::Ended) => self.state = other,
+            State::Closing(_) => {
+                self.state = State::CalledOff(end);
+                out.push(Command::StopWork);
+            }
+            other @ (State::CalledOff(_) | State::Stopping { .. } | State::Ended) => self.state = other,
         }
     }
 }

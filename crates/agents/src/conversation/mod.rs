@@ -7,6 +7,7 @@ mod asking;
 mod calls;
 mod core;
 mod history;
+mod hooked;
 mod paying;
 mod reading;
 mod running;
@@ -22,6 +23,7 @@ pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
+pub(crate) use hooked::{Refused, at_the_beginning, at_the_end, heeds_stop};
 pub use running::{NotSteered, Orders, RunningAgent};
 pub(crate) use running::{run, without_work};
 pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};

@@ -42,6 +42,11 @@ pub(crate) enum Finished {
         call: CallNo,
         report: CallReport,
     },
+    /// Whether it may end.
+    EndJudged {
+        epoch: u64,
+        refused: Option<String>,
+    },
     /// What was stopped had its time.
     Grace {
         epoch: u64,
@@ -152,9 +157,16 @@ impl Shell {
                 }
                 self.on(Event::CallEnded { call, result: report.result }, post).await
             }
+            Finished::EndJudged { epoch, refused } if epoch == self.running.epoch => {
+                self.running.tasks.remove(&None);
+                self.on(Event::EndJudged(refused), post).await
+            }
             Finished::Grace { epoch } if epoch == self.running.epoch => self.give_up(post).await,
             // Stale: nobody waits for it any more.
-            Finished::Request { .. } | Finished::Call { .. } | Finished::Grace { .. } => None,
+            Finished::Request { .. }
+            | Finished::Call { .. }
+            | Finished::EndJudged { .. }
+            | Finished::Grace { .. } => None,
         }
     }
 
@@ -282,6 +294,10 @@ impl Shell {
                 self.flush().await?;
                 return Ok(self.run(calls, post).await);
             }
+            Command::AskToEnd { last, again } => {
+                self.flush().await?;
+                self.ask_to_end(last, again, post);
+            }
             Command::StopWork => self.stop_work(post),
             Command::End(end) => return self.end(end).await.map(Some),
         }
@@ -366,6 +382,17 @@ impl Shell {
             self.running.tasks.insert(Some(no), task);
         }
         None
+    }
+
+    fn ask_to_end(&mut self, last: String, again: bool, post: &Post) {
+        let cancel = self.begin_work();
+        let (post, epoch, desk) = (post.clone(), self.running.epoch, self.desk.clone());
+        let task = tasks::spawn("end", async move {
+            let judged = AssertUnwindSafe(desk.may_end(last, again, &cancel)).catch_unwind().await;
+            // A hook that breaks does not keep a conversation alive.
+            post(Finished::EndJudged { epoch, refused: judged.unwrap_or_default() });
+        });
+        self.running.tasks.insert(None, task.abort_handle());
     }
 
     fn stop_work(&mut self, post: &Post) {

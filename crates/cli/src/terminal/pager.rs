@@ -140,7 +140,8 @@ impl PagerView {
         if wanted.is_empty() {
             return;
         }
-        let holds = |at: &usize| self.rows.get(*at).is_some_and(|row| row.text().to_lowercase().contains(&wanted));
+        let holds =
+            |at: &usize| self.rows.get(*at).is_some_and(|row| row.text().to_lowercase().contains(&wanted));
         let at = if step > 0 {
             (self.top + 1..self.rows.len()).find(holds)
         } else {

@@ -167,7 +167,10 @@ mod tests {
         let mut region = Region::new(Depth::NoColor);
         let mut bytes = String::from("$ claw\r\n");
         bytes += &region.draw(&[], &picture(&["bar a", "> he", "status"], (1, 4)), 80);
-        assert_eq!(shown(&bytes), (vec!["$ claw".into(), "bar a".into(), "> he".into(), "status".into()], (2, 4)));
+        assert_eq!(
+            shown(&bytes),
+            (vec!["$ claw".into(), "bar a".into(), "> he".into(), "status".into()], (2, 4))
+        );
         bytes += &region.draw(
             &[Line::plain("answer"), Line::plain("more")],
             &picture(&["> hello", "status"], (0, 7)),
@@ -198,7 +201,8 @@ mod tests {
         let mut region = Region::new(Depth::NoColor);
         let mut bytes = String::new();
         for n in 0..40 {
-            bytes += &region.draw(&[Line::plain(format!("line {n}"))], &picture(&["> ", "status"], (0, 2)), 80);
+            bytes +=
+                &region.draw(&[Line::plain(format!("line {n}"))], &picture(&["> ", "status"], (0, 2)), 80);
         }
         let (lines, cursor) = shown(&bytes);
         assert_eq!(lines.len(), 24);

@@ -15,6 +15,7 @@ use crate::scheduler::{
 use claw_agents::children::{self, Spawner};
 use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
 use claw_agents::event::{AgentEvent, EventSink};
+use claw_agents::hooks::{HookNews, HookState};
 use claw_agents::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use claw_agents::request::AgentRequest;
 use claw_kernel::cancel::CancelToken;
@@ -443,6 +444,7 @@ impl Sink {
             AgentEvent::Withdrawn
             | AgentEvent::FellBack { .. }
             | AgentEvent::TurnKept { .. }
+            | AgentEvent::Hook(_)
             | AgentEvent::Note(_) => {}
         }
         match event {
@@ -451,6 +453,11 @@ impl Sink {
                 self.tell(RunEventKind::AgentTurn { turn, model });
             }
             AgentEvent::Alive | AgentEvent::Thinking(_) | AgentEvent::Withdrawn => {}
+            AgentEvent::Hook(news) => {
+                if let Some((name, subject, phase)) = hook_line(news) {
+                    self.tell(RunEventKind::AgentTool { name, subject, phase });
+                }
+            }
             AgentEvent::Text(text) => self.tell(RunEventKind::AgentText(text.into())),
             AgentEvent::Waiting { delay, why, error: _ } => {
                 self.tell(RunEventKind::StepState(StepState::Waiting(WaitingFor::Provider { delay, why })));
@@ -479,6 +486,16 @@ impl Sink {
                 let _ = self.hands.journal.record(Some(&self.addr), Some(self.attempt), entry).await;
             }
             AgentEvent::Note(text) => self.tell(RunEventKind::Note(text)),
+        }
+    }
+}
+
+/// A hook is shown as a tool is while it runs; one about a call lets that call stand again at its end.
+fn hook_line(news: HookNews) -> Option<(String, String, ToolPhase)> {
+    match news.state {
+        HookState::Started => Some((format!("{} hook", news.event), news.command, ToolPhase::Started)),
+        HookState::Finished { .. } | HookState::Cancelled => {
+            news.tool.map(|tool| (tool, String::new(), ToolPhase::Started))
         }
     }
 }

@@ -40,6 +40,10 @@ pub struct Job {
     pub stdin: Option<Vec<u8>>,
     /// Its time; none: as long as it takes.
     pub time: Option<Duration>,
+    /// From SIGTERM to SIGKILL, when it is cancelled or its time is over.
+    pub grace: Duration,
+    /// How long what it left behind may go on after its own end.
+    pub left_behind: Duration,
     /// Bytes kept of each stream: the first half and the last half.
     pub keep: usize,
     /// Where the whole output goes when it is long; none: nowhere.
@@ -56,6 +60,10 @@ pub struct Job {
 }
 
 impl Job {
+    /// A process has so long to end by itself.
+    pub const GRACE: Duration = Duration::from_millis(1500);
+    /// What a command left behind goes on for a second.
+    pub const LEFT_BEHIND: Duration = Duration::from_secs(1);
     /// 256 KiB of each stream are kept.
     pub const KEEP: usize = 256 * 1024;
 
@@ -81,6 +89,8 @@ impl Job {
             env: Vec::new(),
             stdin: None,
             time: None,
+            grace: Self::GRACE,
+            left_behind: Self::LEFT_BEHIND,
             keep: Self::KEEP,
             spill: None,
             aside: None,

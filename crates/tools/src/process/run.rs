@@ -17,10 +17,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long what a finished command left behind may go on.
-const LEFT_BEHIND: Duration = Duration::from_secs(1);
-/// From SIGTERM to SIGKILL.
-const GRACE: Duration = Duration::from_millis(1500);
 /// For processes that were killed to be gone, and for their pipes to close.
 const AFTER_KILL: Duration = Duration::from_millis(300);
 
@@ -82,7 +78,8 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
     let failed = |source| ToolError::Start { program, source };
     let started = start(&job)?;
     let capture = Capture::new(job.keep, job.spill.clone(), started.id.clone(), &job.redactor);
-    let mut running = Running { started, capture, gone: false };
+    let mut running =
+        Running { started, capture, grace: job.grace, left_behind: job.left_behind, gone: false };
     let (end, left_behind) =
         running.finish(job.time.map(|time| began + time), cancel).await.map_err(failed)?;
     running.gone = true;
@@ -99,6 +96,8 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
 struct Running {
     started: Started,
     capture: Capture,
+    grace: Duration,
+    left_behind: Duration,
     gone: bool,
 }
 
@@ -112,7 +111,7 @@ impl Running {
     async fn finish(&mut self, deadline: Option<Instant>, cancel: &CancelToken) -> io::Result<(End, usize)> {
         match self.wait(deadline, cancel).await? {
             Why::Exited(status) => {
-                let over = Instant::now() + LEFT_BEHIND;
+                let over = Instant::now() + self.left_behind;
                 let left = self.clear(earliest(over, deadline), cancel.cancelled()).await;
                 Ok((end_of(status), left))
             }
@@ -157,7 +156,7 @@ impl Running {
 
     /// SIGTERM to all, the grace, SIGKILL to all.
     async fn terminate(&mut self) -> io::Result<()> {
-        let over = Instant::now() + GRACE;
+        let over = Instant::now() + self.grace;
         self.started.group.signal_all(Signal::TERM);
         if let Why::Time | Why::Cancel = self.wait(Some(over), &HASTE).await? {
             self.started.group.signal_all(Signal::KILL);

@@ -21,7 +21,7 @@ fn conversation(max_turns: Option<u32>, answer: AnswerRule) -> Conversation {
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let rules = Rules { max_turns, toolbox: toolbox(called), answer };
+    let rules = Rules { max_turns, toolbox: toolbox(called), answer, heeds_stop: false };
     let mut conversation = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
     assert!(asks(&conversation.on(Event::Started(Beginning::default()))));
     conversation
@@ -132,7 +132,7 @@ fn taken_up(answer: AnswerRule, open: Vec<(&str, &str, Value, bool)>) -> (Conver
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let rules = Rules { max_turns: None, toolbox: toolbox(called), answer };
+    let rules = Rules { max_turns: None, toolbox: toolbox(called), answer, heeds_stop: false };
     let mut it = Conversation::new(rules, history, 3);
     let commands = it.on(Event::Started(Beginning { last_stop: Some(StopReason::ToolUse), open }));
     (it, commands)
@@ -423,7 +423,8 @@ fn thinking_goes_back_byte_for_byte_and_in_order() {
 
 #[test]
 fn a_finished_transcript_is_not_asked_again() {
-    let rules = Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text };
+    let rules =
+        Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: false };
     let said = Message { role: Role::Assistant, content: vec![text("the end")] };
     let history = History::from_repaired(vec![Message::user("go"), said]);
     let mut it = Conversation::new(rules, history, 1);
@@ -519,4 +520,35 @@ proptest! {
         kept.into_iter().for_each(|message| merged.push(message));
         prop_assert_eq!(merged.messages(), it.history().messages());
     }
+}
+
+#[test]
+fn an_end_that_is_refused_goes_on_and_is_bounded() {
+    let rules = Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: true };
+    let mut core = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
+    core.on(Event::Started(Beginning::default()));
+    for round in 0..8 {
+        let commands = core.on(answer(vec![text("done")], StopReason::EndTurn));
+        assert!(
+            matches!(commands.last(), Some(Command::AskToEnd { again, .. }) if *again == (round > 0)),
+            "{commands:?}"
+        );
+        let commands = core.on(Event::EndJudged(Some("not yet".into())));
+        assert!(matches!(commands.last(), Some(Command::Ask { .. })), "{commands:?}");
+        assert_eq!(core.history().last().map(Message::text).as_deref(), Some("not yet"));
+    }
+    let commands = core.on(answer(vec![text("done")], StopReason::EndTurn));
+    assert!(matches!(commands.last(), Some(Command::End(AgentEnd::Completed { .. }))), "{commands:?}");
+}
+
+#[test]
+fn a_stop_while_the_end_is_judged_waits_for_the_judge() {
+    let rules = Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: true };
+    let mut core = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
+    core.on(Event::Started(Beginning::default()));
+    core.on(answer(vec![text("done")], StopReason::EndTurn));
+    let commands = core.on(Event::Stopped { end: AgentEnd::Cancelled, say: "cancelled by user".into() });
+    assert!(matches!(commands.as_slice(), [Command::StopWork]), "{commands:?}");
+    let commands = core.on(Event::EndJudged(None));
+    assert!(matches!(commands.as_slice(), [Command::End(AgentEnd::Cancelled)]), "{commands:?}");
 }

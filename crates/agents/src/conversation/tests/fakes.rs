@@ -368,6 +368,7 @@ impl Desk {
             logs: LogWriter::start().unwrap(),
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
+            hooks: Arc::new(crate::hooks::Hooks::none()),
             memory: "".into(),
             protected: Vec::new(),
             shared: crate::services::Shared::default(),

@@ -9,6 +9,7 @@ use crate::signals::{Ending, Signals};
 use crate::terminal::{Stdout, say, stderr_is_terminal, write_answer, write_stdout};
 use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
 use claw_agents::event::AgentEvent;
+use claw_agents::hooks::HookState;
 use claw_agents::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use claw_agents::permission::{NobodyToAsk, Permission};
 use claw_agents::request::AgentRequest;
@@ -295,6 +296,9 @@ fn show(event: &AgentEvent, looks_on: bool) {
         AgentEvent::ToolStarted { tool, subject, .. } if looks_on => {
             format!("· {tool} {}", visible_line(subject))
         }
+        AgentEvent::Hook(news) if looks_on && news.state == HookState::Started => {
+            format!("· {} hook {}", news.event, visible_line(&news.command))
+        }
         AgentEvent::ToolEnded { tool, is_error: true, .. } if looks_on => format!("· {tool} failed"),
         AgentEvent::TurnStarted { .. }
         | AgentEvent::Alive
@@ -305,6 +309,7 @@ fn show(event: &AgentEvent, looks_on: bool) {
         | AgentEvent::ToolStarted { .. }
         | AgentEvent::Asking { .. }
         | AgentEvent::ToolEnded { .. }
+        | AgentEvent::Hook(_)
         | AgentEvent::TurnKept { .. } => return,
     };
     say(&format!("{line}\n"));

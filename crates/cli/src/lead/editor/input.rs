@@ -141,7 +141,8 @@ impl Editor {
             }
             Key::Enter => {
                 let sends = menu.sends;
-                let is_whole = menu.choice().is_some_and(|choice| self.text.as_str()[menu.from..] == choice.insert);
+                let is_whole =
+                    menu.choice().is_some_and(|choice| self.text.as_str()[menu.from..] == choice.insert);
                 if sends || is_whole {
                     self.take_choice();
                     self.menu = None;
@@ -302,7 +303,8 @@ mod tests {
         fn complete(&self, text: &str, cursor: usize) -> Option<Menu> {
             let word = text.get(..cursor)?.strip_prefix('/')?;
             let all = ["/cost", "/compact", "/help"].iter().filter(|name| name[1..].starts_with(word));
-            let choices = all.map(|name| Choice { insert: (*name).to_owned(), about: String::new() }).collect();
+            let choices =
+                all.map(|name| Choice { insert: (*name).to_owned(), about: String::new() }).collect();
             Menu::new(0, choices, true)
         }
     }

@@ -38,8 +38,11 @@ impl Pastes {
         let mut out = String::new();
         let mut rest = text;
         loop {
-            let next = self.kept.iter().filter_map(|(sign, paste)| Some((rest.find(sign.as_str())?, sign, paste)));
-            let Some((at, sign, paste)) = next.min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len()))) else {
+            let next =
+                self.kept.iter().filter_map(|(sign, paste)| Some((rest.find(sign.as_str())?, sign, paste)));
+            let Some((at, sign, paste)) =
+                next.min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len())))
+            else {
                 out.push_str(rest);
                 return out;
             };

@@ -130,7 +130,9 @@ impl Text {
     /// Back to the blank before the word, whatever the word consists of.
     pub(super) fn kill_to_blank(&mut self) {
         let head = self.text[..self.cursor].trim_end();
-        let from = head.rfind(char::is_whitespace).map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+        let from = head
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
         self.kill(from, self.cursor);
     }
 

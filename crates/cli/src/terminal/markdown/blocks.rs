@@ -75,7 +75,9 @@ fn is_item(line: &str) -> bool {
         return true;
     }
     let digits = start.bytes().take_while(u8::is_ascii_digit).count();
-    (1..=9).contains(&digits) && start[digits..].starts_with([')', '.']) && start[digits + 1..].starts_with(' ')
+    (1..=9).contains(&digits)
+        && start[digits..].starts_with([')', '.'])
+        && start[digits + 1..].starts_with(' ')
 }
 
 fn is_heading(line: &str) -> bool {

@@ -39,7 +39,8 @@ pub(super) fn lines(code: &str, language: &str, theme: &Theme) -> Vec<Line> {
 fn highlighted(code: &str, language: &str, theme: &Theme) -> Option<Vec<Line>> {
     let wanted = matches!(theme.name, ThemeName::Dark | ThemeName::Light);
     let token = language.split([' ', ',', '{']).next().unwrap_or_default();
-    if !wanted || token.is_empty() || code.len() > MOST || code.lines().any(|line| line.len() > LONGEST_LINE) {
+    if !wanted || token.is_empty() || code.len() > MOST || code.lines().any(|line| line.len() > LONGEST_LINE)
+    {
         return None;
     }
     let known = grammars();
@@ -94,7 +95,10 @@ mod tests {
         let theme = ThemeName::Dark.theme();
         let code = "fn main() {\n    let x = \"a\";\n}\n";
         let shown = lines(code, "rust", &theme);
-        assert_eq!(shown.iter().map(Line::text).collect::<Vec<_>>(), ["fn main() {", "    let x = \"a\";", "}"]);
+        assert_eq!(
+            shown.iter().map(Line::text).collect::<Vec<_>>(),
+            ["fn main() {", "    let x = \"a\";", "}"]
+        );
         assert!(shown[1].spans().len() > 2, "{shown:?}");
         assert_eq!(lines("x\n", "no-such-language", &theme)[0].spans().len(), 1);
         assert_eq!(lines("let x\n", "rust", &ThemeName::None.theme())[0].spans()[0].style(), Style::PLAIN);

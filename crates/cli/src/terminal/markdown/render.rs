@@ -375,7 +375,13 @@ mod tests {
 
     #[test]
     fn a_model_cannot_steer_the_terminal() {
-        for text in ["a\x1b[2Jb", "```\n\x1b]52;c;x\x07\n```", "[\x1b[31mx](\x1b[0m)", "`\x1b`", "|a\x1b|b|\n|-|-|\n|c|d|"] {
+        for text in [
+            "a\x1b[2Jb",
+            "```\n\x1b]52;c;x\x07\n```",
+            "[\x1b[31mx](\x1b[0m)",
+            "`\x1b`",
+            "|a\x1b|b|\n|-|-|\n|c|d|",
+        ] {
             for line in render(text, &ThemeName::Dark.theme(), 80) {
                 assert!(!line.text().contains(|c: char| c.is_control()), "{text:?}");
             }

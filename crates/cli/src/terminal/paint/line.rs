@@ -275,7 +275,10 @@ mod tests {
             texts(&line.wrap(12, &Line::plain("  "))),
             ["the quick", "  brown fox", "  jumps over", "  extraordin", "  arily-long", "  things"]
         );
-        assert_eq!(texts(&Line::plain("日本語のテキスト").wrap(5, &Line::empty())), ["日本", "語の", "テキ", "スト"]);
+        assert_eq!(
+            texts(&Line::plain("日本語のテキスト").wrap(5, &Line::empty())),
+            ["日本", "語の", "テキ", "スト"]
+        );
     }
 
     #[test]
@@ -302,7 +305,8 @@ mod tests {
 
     #[test]
     fn no_wrapped_line_is_wider_than_its_room() {
-        let line = Line::plain("ein 日本語 text with  several   blanks and_one_word_that_is_long").with("x", Style::PLAIN.bold());
+        let line = Line::plain("ein 日本語 text with  several   blanks and_one_word_that_is_long")
+            .with("x", Style::PLAIN.bold());
         for width in 4..40 {
             for part in line.wrap(width, &Line::plain("| ")) {
                 assert!(part.width() <= width, "{width}: {:?}", part.text());

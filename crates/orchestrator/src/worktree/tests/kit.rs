@@ -112,6 +112,7 @@ impl Kit {
             logs: LogWriter::start().unwrap(),
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
+            hooks: Arc::new(claw_agents::hooks::Hooks::none()),
             memory: "".into(),
             protected: Vec::new(),
             shared: Shared::default(),
