@@ -5,6 +5,7 @@
 mod bars;
 mod board;
 mod closed;
+mod controls;
 mod detect;
 mod ended;
 pub mod figures;
@@ -12,21 +13,27 @@ mod fit;
 mod frame;
 mod gate;
 mod line;
+mod panel;
 mod panics;
+mod press;
+mod presses;
 mod question;
 mod screen;
 mod stdio;
 mod summary;
+mod tail;
 mod view;
 
-pub use board::BoardReader;
 pub use closed::stdout_is_closed;
+pub use controls::Wish;
 pub use detect::{Surroundings as TerminalSurroundings, kind};
 pub use ended::ended;
 pub use gate::GateQuestion;
+pub use panel::Panel;
 pub use panics::install as install_panic_hook;
 pub use question::{Question, TerminalAsker, confirm};
-pub use screen::Screen;
+pub use presses::Pressed;
+pub use screen::{Screen, Told as ScreenTold};
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,
     stderr_is_terminal, stdout_is_broken, stdout_is_terminal, width, write_answer, write_stdout,
