@@ -24,6 +24,8 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
 mod lack;

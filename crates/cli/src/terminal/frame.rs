@@ -119,7 +119,10 @@ mod tests {
             assert!(lines.len() <= height.saturating_sub(2).clamp(1, MOST), "{lines:#?}");
             if height > 4 {
                 assert!(lines[lines.len() - 2].ends_with("line 49"), "{lines:#?}");
-                assert!(lines[1].contains("explore=2") && lines[lines.len() - 1].contains("end"), "{lines:#?}");
+                assert!(
+                    lines[1].contains("explore=2") && lines[lines.len() - 1].contains("end"),
+                    "{lines:#?}"
+                );
             }
             for line in lines {
                 assert!(super::super::fit::columns(&line) < width.max(2), "{width}: {line}");

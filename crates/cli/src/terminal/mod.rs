@@ -31,8 +31,8 @@ pub use ended::ended;
 pub use gate::GateQuestion;
 pub use panel::Panel;
 pub use panics::install as install_panic_hook;
-pub use question::{Question, TerminalAsker, confirm};
 pub use presses::Pressed;
+pub use question::{Question, TerminalAsker, confirm};
 pub use screen::{Screen, Told as ScreenTold};
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,

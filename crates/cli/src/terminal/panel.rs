@@ -66,9 +66,9 @@ impl Panel {
         match self.controls.mode() {
             Mode::Bars => FootView::Hint("q stop · p pause · d detach · ↑↓ choose · Enter open · s say"),
             Mode::Open(_) => FootView::Hint("Esc close · ↑↓ another · s say · p pause · d detach"),
-            Mode::Sure => {
-                FootView::Ask("Stop the run? What is done is kept, --resume goes on from it. [y/N]".to_owned())
-            }
+            Mode::Sure => FootView::Ask(
+                "Stop the run? What is done is kept, --resume goes on from it. [y/N]".to_owned(),
+            ),
             Mode::Typing { step, text, .. } => {
                 FootView::Typed { to: format!("to {step} (Enter sends, Esc does not):"), text: text.clone() }
             }

@@ -31,7 +31,9 @@ impl Tails {
         let Some(step) = &event.step else { return };
         match &event.kind {
             RunEventKind::AgentText(text) => self.of(step).text(text),
-            RunEventKind::AgentTurn { turn, model } => self.of(step).line(format!("── turn {turn} · {model}")),
+            RunEventKind::AgentTurn { turn, model } => {
+                self.of(step).line(format!("── turn {turn} · {model}"))
+            }
             RunEventKind::AgentTool { name, subject, phase } => match phase {
                 ToolPhase::Started => self.of(step).line(format!("→ {name} {}", visible_line(subject))),
                 ToolPhase::Succeeded => self.of(step).line(format!("✓ {name}")),
@@ -39,7 +41,8 @@ impl Tails {
             },
             RunEventKind::Note(text) => self.of(step).line(format!("note: {}", visible_line(text))),
             RunEventKind::StepState(StepState::Ended { state, error }) => {
-                let why = error.as_ref().map(|error| format!(": {}", visible_line(error))).unwrap_or_default();
+                let why =
+                    error.as_ref().map(|error| format!(": {}", visible_line(error))).unwrap_or_default();
                 self.of(step).line(format!("── {}{why}", state.as_str()));
             }
             RunEventKind::StepState(StepState::Ready { .. } | StepState::Running | StepState::Waiting(_))
@@ -102,7 +105,8 @@ impl Tail {
                 self.goes_on = false;
             }
             for letter in visible_line(piece).chars() {
-                if !self.goes_on || self.lines.back().is_none_or(|line| line.len() + letter.len_utf8() > LINE) {
+                if !self.goes_on || self.lines.back().is_none_or(|line| line.len() + letter.len_utf8() > LINE)
+                {
                     self.push(String::new());
                     self.goes_on = true;
                 }

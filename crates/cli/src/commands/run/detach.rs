@@ -79,9 +79,8 @@ pub(super) async fn hand_over(run: RunId, folder: &RunDir, flags: &RunFlags) -> 
 
 /// As typed, to go on with this run.
 fn args_to_go_on(typed: impl Iterator<Item = OsString>, run: RunId) -> Vec<OsString> {
-    let is_resume = |arg: &OsString| {
-        arg.to_str().is_some_and(|arg| arg == "--resume" || arg.starts_with("--resume="))
-    };
+    let is_resume =
+        |arg: &OsString| arg.to_str().is_some_and(|arg| arg == "--resume" || arg.starts_with("--resume="));
     // What was given up once stays so, and is no wish for lines to come.
     let typed = typed.filter(|arg| !is_resume(arg) && arg != "--accept-damage");
     typed.chain(["--detached".into(), format!("--resume={run}").into()]).collect()

@@ -14,11 +14,11 @@ use claw_kernel::cancel::CancelToken;
 use claw_kernel::ids::RunId;
 use claw_kernel::tasks::TaskHandle;
 use claw_orchestrator::addr::StepAddr;
+use claw_orchestrator::journal::record::RunStatus;
 use claw_orchestrator::report::RunReport;
 use claw_orchestrator::report::board::Board;
 use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState, WaitingFor};
 use claw_orchestrator::run::{RunHandle, RunOrders};
-use claw_orchestrator::journal::record::RunStatus;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::VecDeque;
@@ -346,9 +346,9 @@ impl Watch {
 
 /// The value: why it does not pause.
 fn pause(orders: RunOrders, why: &'static str) -> BoxFuture<'static, Option<String>> {
-    Box::pin(async move {
-        orders.pause(why.to_owned(), None).await.err().map(|error| format!("note: {error}"))
-    })
+    Box::pin(
+        async move { orders.pause(why.to_owned(), None).await.err().map(|error| format!("note: {error}")) },
+    )
 }
 
 /// Kills what runs; the future is done when there is no more time.
