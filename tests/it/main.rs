@@ -26,6 +26,8 @@ mod hooks;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod kit_selftest;
 #[cfg(test)]
 mod lack;

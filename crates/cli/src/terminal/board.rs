@@ -1,10 +1,9 @@
 //! Reads the live board of a run into what the screen shows.
 
 use super::frame::MOST;
-use super::screen::Screen;
 use super::view::{Doing, HeaderView, ManyView, RowView, View};
 use claw_kernel::clock::{self, Timestamp};
-use claw_orchestrator::addr::AddrPart;
+use claw_orchestrator::addr::{AddrPart, StepAddr};
 use claw_orchestrator::journal::record::EndState;
 use claw_orchestrator::report::board::{Board, Row};
 use claw_orchestrator::report::event::{StepState, WaitingFor};
@@ -17,7 +16,7 @@ const RECOUNT: Duration = Duration::from_millis(500);
 
 /// Draws frames of one board.
 #[derive(Debug)]
-pub struct BoardReader {
+pub(super) struct BoardReader {
     danger: Option<String>,
     many: Vec<ManyView>,
     counted: Option<(Instant, u64)>,
@@ -25,12 +24,18 @@ pub struct BoardReader {
 
 impl BoardReader {
     /// `danger`: the mode, where it is dangerous.
-    pub fn new(danger: Option<String>) -> Self {
+    pub(super) fn new(danger: Option<String>) -> Self {
         Self { danger, many: Vec::new(), counted: None }
     }
 
-    /// One frame. `notice` says what goes on with the run itself.
-    pub fn draw(&mut self, board: &Board, notice: Option<&str>, screen: &mut Screen) {
+    /// All of it now, and which steps the rows are. `notice` says what goes on with the run itself; `kept` stays a row
+    /// when it has ended.
+    pub(super) fn view(
+        &mut self,
+        board: &Board,
+        notice: Option<&str>,
+        kept: Option<&StepAddr>,
+    ) -> (View, Vec<StepAddr>) {
         self.recount(board);
         let now = clock::now();
         let head = board.head();
@@ -43,7 +48,10 @@ impl BoardReader {
                     .rows(|row| matches!(row.state, Some(StepState::Ready { position }) if position <= MOST)),
             );
         }
-        let rows: Vec<RowView> = live.iter().take(MOST).map(|row| row_view(row, now)).collect();
+        live.truncate(MOST);
+        let ended = kept.filter(|step| !live.iter().any(|row| row.step == **step));
+        live.extend(ended.and_then(|step| board.row(step)));
+        let rows: Vec<RowView> = live.iter().map(|row| row_view(row, now)).collect();
         let header = HeaderView {
             workflow: head.workflow,
             elapsed: now.since(head.started),
@@ -61,7 +69,8 @@ impl BoardReader {
             notice: notice.map(str::to_owned),
         };
         let more = (head.running + head.waiting).saturating_sub(rows.len());
-        screen.draw(&View { header, many: self.many.clone(), rows, more });
+        let steps = live.into_iter().map(|row| row.step).collect();
+        (View { header, many: self.many.clone(), rows, more, ..View::default() }, steps)
     }
 
     fn recount(&mut self, board: &Board) {
@@ -104,7 +113,8 @@ fn count(row: &Row, counts: &mut IndexMap<String, (u64, ManyView)>) {
 /// A row as the screen shows it.
 pub(super) fn row_view(row: &Row, now: Timestamp) -> RowView {
     let doing = match &row.state {
-        None | Some(StepState::Ended { .. }) => Doing::Working { tool: None },
+        Some(StepState::Ended { state, .. }) => Doing::Over { state: state.as_str() },
+        None => Doing::Working { tool: None },
         Some(StepState::Ready { position }) => Doing::Queued { position: *position },
         Some(StepState::Running) if row.tool.is_none() && row.written > 0 => {
             Doing::Writing { chars: row.written }

@@ -1,8 +1,8 @@
 //! One line of the screen each: pure functions of a view and a width.
 
 use super::figures::{elapsed, money, tokens};
-use super::fit::{Piece, compose};
-use super::view::{Doing, HeaderView, ManyView, RowView};
+use super::fit::{Piece, columns, compose, cut};
+use super::view::{Doing, FootView, HeaderView, ManyView, RowView};
 use std::time::Duration;
 
 const SPIN: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -48,6 +48,7 @@ pub(super) fn row(view: &RowView, width: usize, now: Duration) -> String {
         }
         Doing::Writing { chars } => (spin(now), format!("writing, {chars} characters")),
         Doing::Waiting { on } => ("◌", on.clone()),
+        Doing::Over { state } => ("·", (*state).to_owned()),
         Doing::Asking => ("?", "waits for your answer".to_owned()),
     };
     let spent = view.up + view.down > 0;
@@ -81,6 +82,48 @@ pub(super) fn many(view: &ManyView, width: usize) -> String {
         Piece::whole(1, count(view.failed, "failed")),
     ];
     compose(pieces, width)
+}
+
+/// The same where rows can be chosen: a sign in front of the one that is.
+pub(super) fn row_chosen(view: &RowView, chosen: Option<bool>, width: usize, now: Duration) -> String {
+    match chosen {
+        None => row(view, width, now),
+        Some(chosen) if width > 2 => {
+            let sign = if chosen { "▸" } else { " " };
+            format!("{sign} {}", row(view, width - 2, now))
+        }
+        Some(_) => row(view, width, now),
+    }
+}
+
+/// A line of an agent's output.
+pub(super) fn said(text: &str, width: usize) -> String {
+    cut(&format!("  {text}"), width)
+}
+
+/// The line below all others; of a message the end is seen.
+pub(super) fn foot(view: &FootView, width: usize) -> Option<String> {
+    match view {
+        FootView::Nothing => None,
+        FootView::Hint(keys) => Some(cut(keys, width)),
+        FootView::Ask(question) if columns(question) <= width => Some(question.clone()),
+        FootView::Ask(_) => Some(cut("Stop the run? [y/N]", width)),
+        FootView::Typed { to, text } => {
+            let to = cut(to, width / 2);
+            let room = width.saturating_sub(columns(&to) + 2);
+            let mut shown: Vec<char> = Vec::new();
+            let mut taken = 0;
+            for letter in text.chars().rev() {
+                taken += columns(letter.encode_utf8(&mut [0; 4]));
+                if taken > room {
+                    break;
+                }
+                shown.push(letter);
+            }
+            let shown: String = shown.into_iter().rev().collect();
+            Some(cut(&format!("{to} {shown}▏"), width))
+        }
+    }
 }
 
 /// `+ 37 more`.

@@ -5,6 +5,7 @@
 mod bars;
 mod board;
 mod closed;
+mod controls;
 mod detect;
 mod ended;
 pub mod figures;
@@ -16,7 +17,10 @@ mod line;
 pub mod markdown;
 mod pager;
 pub mod paint;
+mod panel;
 mod panics;
+mod press;
+mod presses;
 mod question;
 mod raw;
 mod region;
@@ -24,21 +28,25 @@ mod screen;
 mod secret;
 mod stdio;
 mod summary;
+mod tail;
 mod trusting;
 mod view;
 
-pub use board::BoardReader;
 pub use closed::stdout_is_closed;
+pub use controls::Wish;
 pub use detect::{Surroundings as TerminalSurroundings, kind};
 pub use ended::ended;
 pub use gate::GateQuestion;
 pub use keys::{Key, Keys};
 pub use pager::Pager;
+pub use panel::Panel;
 pub use panics::install as install_panic_hook;
+pub use presses::Pressed;
 pub use question::{Question, TerminalAsker, confirm};
 pub use raw::{RawMode, size as terminal_size, write as write_terminal};
 pub use region::{Picture, Region};
 pub use screen::Screen;
+pub use screen::{Screen, Told as ScreenTold};
 pub use secret::hidden_line;
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,

@@ -183,6 +183,10 @@ pub(super) fn ask_again(text: &str, unwanted: &AtomicBool) -> Option<String> {
             return None;
         }
     }
+    if unwanted.load(Ordering::Relaxed) {
+        // What is typed now is meant for somebody else.
+        return None;
+    }
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => None,

@@ -4,13 +4,23 @@ use super::bars::Bars;
 use super::detect::Kind;
 use super::frame::frame;
 use super::panics::Held;
-use super::stdio::say;
+use super::presses::{Pressed, Presses};
+use super::stdio::{say, somebody_to_ask};
 use super::view::View;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Lines above the bars that wait for the next frame; with more a frame comes at once.
 const PENDING: usize = 64;
+
+/// What comes from the screen.
+#[derive(Debug)]
+pub enum Told {
+    /// A fault of claw itself.
+    Fault(String),
+    /// The keyboard.
+    Pressed(Pressed),
+}
 
 /// What a run is watched on.
 #[derive(Debug)]
@@ -20,6 +30,7 @@ pub struct Screen {
     above: Vec<String>,
     started: Instant,
     faults: UnboundedReceiver<String>,
+    presses: Option<Presses>,
     _held: Held,
     read: bool,
     suspended: bool,
@@ -39,10 +50,24 @@ impl Screen {
             above: Vec::new(),
             started: Instant::now(),
             faults,
+            presses: None,
             _held: Held::by(door),
             read: true,
             suspended: false,
         }
+    }
+
+    /// The same with keys, where a person sits at bars. Within a runtime.
+    pub fn with_keys(mut self) -> Self {
+        if self.bars.is_some() && somebody_to_ask() {
+            self.presses = Presses::take();
+        }
+        self
+    }
+
+    /// Keys are heard.
+    pub fn has_keys(&self) -> bool {
+        self.presses.as_ref().is_some_and(Presses::is_on)
     }
 
     /// Bars are drawn: frames are wanted.
@@ -68,11 +93,36 @@ impl Screen {
         }
     }
 
-    /// The next fault of claw itself. Cancel-safe.
-    pub async fn fault(&mut self) -> String {
-        match self.faults.recv().await {
-            Some(text) => text,
-            None => std::future::pending().await,
+    /// The next fault of claw itself, or the next key. Cancel-safe.
+    pub async fn told(&mut self) -> Told {
+        let presses = async {
+            match &mut self.presses {
+                Some(presses) => presses.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(fault) = self.faults.recv() => Told::Fault(fault),
+            pressed = presses => Told::Pressed(pressed),
+        }
+    }
+
+    /// Ctrl-Z: the terminal as it was, then this process stops. Returns when it goes on.
+    pub fn halt(&mut self) {
+        let drawn = !self.suspended;
+        if drawn {
+            self.suspend();
+        }
+        Presses::halt();
+        if drawn {
+            self.resume();
+        }
+    }
+
+    /// The process goes on, perhaps in front again.
+    pub fn go_on(&mut self) {
+        if let Some(presses) = self.presses.as_mut().filter(|_| !self.suspended) {
+            presses.on();
         }
     }
 
@@ -107,6 +157,9 @@ impl Screen {
     pub fn suspend(&mut self) {
         self.flush();
         self.suspended = true;
+        if let Some(presses) = &mut self.presses {
+            presses.off();
+        }
         if let Some(bars) = &mut self.bars {
             bars.suspend();
         }
@@ -115,6 +168,9 @@ impl Screen {
     /// Brings bars and lines back.
     pub fn resume(&mut self) {
         self.suspended = false;
+        if let Some(presses) = &mut self.presses {
+            presses.on();
+        }
         if let Some(bars) = &mut self.bars {
             bars.resume();
         }
@@ -132,6 +188,7 @@ impl Screen {
         if self.suspended {
             self.resume();
         }
+        self.presses = None;
         while let Ok(fault) = self.faults.try_recv() {
             self.line(fault);
         }

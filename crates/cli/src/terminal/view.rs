@@ -36,6 +36,8 @@ pub(super) enum Doing {
     Waiting { on: String },
     /// It waits for a person.
     Asking,
+    /// It is over and still looked at.
+    Over { state: &'static str },
 }
 
 /// One step at work.
@@ -71,4 +73,31 @@ pub(super) struct View {
     pub(super) rows: Vec<RowView>,
     /// Steps at work that are not in `rows`.
     pub(super) more: usize,
+    /// The row that is looked at.
+    pub(super) chosen: Option<usize>,
+    /// Its output, where that is open.
+    pub(super) pane: Option<PaneView>,
+    /// The last line.
+    pub(super) foot: FootView,
+}
+
+/// The output of one agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PaneView {
+    /// The end of it, wrapped for the screen, two columns from its edge.
+    pub(super) lines: Vec<String>,
+}
+
+/// The line below all others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum FootView {
+    /// Nobody has keys to press.
+    #[default]
+    Nothing,
+    /// What keys there are; left out where there is little room.
+    Hint(&'static str),
+    /// A question.
+    Ask(String),
+    /// A message that is being typed.
+    Typed { to: String, text: String },
 }

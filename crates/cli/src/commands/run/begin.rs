@@ -107,6 +107,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Resu
         agents.model = Arc::<Stubs>::clone(stubs);
     }
     let agents = Arc::new(agents);
+    let runs = Runs::of_project(&project_top(&setup.cwd), moved_runs().as_deref());
     let options = RunOptions { stubs, ..options(&setup, &flags, permission, asks) };
     let services = RunServices { agents: Arc::clone(&agents), logs };
     let handle = tokio::select! {
@@ -118,12 +119,14 @@ async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Resu
     if flags.detached {
         detach::began(&handle)?;
     }
+    let (folder, _) = runs.open(handle.id).map_err(|error| end::folder(&error))?;
     let danger = (permission.reach == Reach::DangerFullAccess).then(|| permission.to_string());
     let watched = Watch::new(&flags, danger, questions).run(handle, &mut signals).await;
     agents.sandboxes.close();
     match watched {
         Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, &flags).await,
         Watched::Killed(ending) => Ok(ending.exit_code()),
+        Watched::Leaves(run) => detach::hand_over(run, &folder, &flags).await,
     }
 }
 

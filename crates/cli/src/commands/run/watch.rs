@@ -1,23 +1,26 @@
 //! While a run goes: events to lines, the board to frames, signals to the run, questions to the person.
 
-use super::lines;
+use super::{detach, lines};
 use crate::args::{Format, RunFlags};
 use crate::commands::run::end;
 use crate::commands::shown::Shown;
 use crate::error::ExpectedError;
 use crate::signals::{Ending, Signals};
 use crate::terminal::{
-    BoardReader, GateQuestion, Question, Screen, Stdout, TerminalSurroundings, kind, stdout_is_broken,
-    stdout_is_terminal,
+    GateQuestion, Panel, Pressed, Question, Screen, ScreenTold, Stdout, TerminalSurroundings, Wish, kind,
+    stdout_is_broken, stdout_is_terminal,
 };
 use claw_kernel::cancel::CancelToken;
+use claw_kernel::ids::RunId;
 use claw_kernel::tasks::TaskHandle;
 use claw_orchestrator::addr::StepAddr;
+use claw_orchestrator::journal::record::RunStatus;
 use claw_orchestrator::report::RunReport;
 use claw_orchestrator::report::board::Board;
 use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState, WaitingFor};
 use claw_orchestrator::run::{RunHandle, RunOrders};
 use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +34,8 @@ const FRAME: Duration = Duration::from_millis(100);
 const LAST_MOMENT: Duration = Duration::from_millis(180);
 /// A reader of `stream-json` gets so long after the end to take what is queued.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Orders from the keyboard that may be on their way.
+const MOST_WISHED: usize = 16;
 
 /// How watching ended.
 pub(super) enum Watched {
@@ -45,12 +50,25 @@ pub(super) enum Watched {
     },
     /// A second signal.
     Killed(Ending),
+    /// It is paused, to go on in the background.
+    Leaves(RunId),
+}
+
+/// What was wished for the run at the keyboard, and is not over yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Nothing.
+    Goes,
+    /// It comes to rest.
+    Pauses,
+    /// It comes to rest, and goes on without this terminal.
+    Leaves,
 }
 
 /// All that looks at a run.
 pub(super) struct Watch {
     screen: Screen,
-    reader: BoardReader,
+    panel: Panel,
     shown: Shown,
     out: Option<Arc<Stdout>>,
     partial: bool,
@@ -59,6 +77,11 @@ pub(super) struct Watch {
     asking: Option<Asking>,
     /// Gates that wait for their turn at the terminal.
     gates: VecDeque<GateQuestion>,
+    course: Course,
+    /// Orders from the keyboard that are on their way; each value: what is to be said about it.
+    wished: FuturesUnordered<BoxFuture<'static, Option<String>>>,
+    /// Why the run cannot go on in the background.
+    stays: Option<&'static str>,
 }
 
 /// A question that stands on the terminal.
@@ -80,8 +103,8 @@ impl Watch {
         let shares = flags.output_format == Format::StreamJson && stdout_is_terminal();
         let seen = TerminalSurroundings::of_process(flags.no_progress || shares);
         Self {
-            screen: Screen::new(kind(&seen)),
-            reader: BoardReader::new(danger),
+            screen: Screen::new(kind(&seen)).with_keys(),
+            panel: Panel::new(danger),
             shown: Shown::default(),
             out: (flags.output_format == Format::StreamJson).then(|| Arc::new(Stdout::start())),
             partial: flags.include_partial_messages,
@@ -89,6 +112,9 @@ impl Watch {
             questions,
             asking: None,
             gates: VecDeque::new(),
+            course: Course::Goes,
+            wished: FuturesUnordered::new(),
+            stays: detach::stays(flags),
         }
     }
 
@@ -121,16 +147,24 @@ impl Watch {
                 report = &mut report => break report,
                 said = answered(&mut self.asking) => self.answered(said),
                 Some(question) = next(&mut self.questions), if self.asking.is_none() => self.ask(question),
-                fault = self.screen.fault() => self.screen.line(fault),
+                told = self.screen.told() => self.told(told, &orders),
+                Some(said) = self.wished.next() => self.wish_taken(said),
                 event = events.recv() => self.heard(event, &board, &orders),
                 _ = ticks.tick(), if bars => self.draw(&board),
             }
         };
         self.drain(&mut events, &board);
         let report = report.map_err(|error| end::failed(&error));
+        let leaves = self.course == Course::Leaves && self.ending.is_none();
         let Self { screen, out, ending, .. } = self;
         screen.finish();
         finish_lines(writer).await;
+        if let Ok(report) = &report
+            && leaves
+            && report.status == RunStatus::Paused
+        {
+            return Watched::Leaves(report.run_id);
+        }
         Watched::Ended { report: Box::new(report), ending, out }
     }
 
@@ -215,14 +249,73 @@ impl Watch {
         }
     }
 
+    fn told(&mut self, told: ScreenTold, orders: &RunOrders) {
+        match told {
+            ScreenTold::Fault(fault) => self.screen.line(fault),
+            ScreenTold::Pressed(Pressed::Halt) => self.screen.halt(),
+            ScreenTold::Pressed(Pressed::GoesOn) => self.screen.go_on(),
+            ScreenTold::Pressed(Pressed::Key(press)) => {
+                if let Some(wish) = self.panel.press(press).filter(|_| self.ending.is_none()) {
+                    self.wish(wish, orders);
+                }
+            }
+        }
+    }
+
+    fn wish(&mut self, wish: Wish, orders: &RunOrders) {
+        if self.wished.len() >= MOST_WISHED {
+            return;
+        }
+        let orders = orders.clone();
+        match wish {
+            Wish::Stop => self.stop(Ending::Interrupt, &orders),
+            Wish::Pause if self.course == Course::Goes => {
+                self.course = Course::Pauses;
+                self.wished.push(pause(orders, "paused at the terminal"));
+            }
+            Wish::Detach if self.stays.is_some() => {
+                let why = self.stays.unwrap_or_default();
+                self.screen.line(format!("note: it cannot go on in the background: {why}"));
+            }
+            Wish::Detach if self.course != Course::Leaves => {
+                let paused = self.course == Course::Pauses;
+                self.course = Course::Leaves;
+                self.screen.line("it goes on in the background as soon as what runs has finished");
+                if !paused {
+                    self.wished.push(pause(orders, "goes on in the background"));
+                }
+            }
+            Wish::Pause | Wish::Detach => {}
+            Wish::Say { step, text } => self.wished.push(Box::pin(async move {
+                let refused = orders.message(step.clone(), text).await.err();
+                Some(match refused {
+                    Some(error) => format!("note: not delivered: {error}"),
+                    None => format!("{step} hears it at its next step"),
+                })
+            })),
+        }
+    }
+
+    fn wish_taken(&mut self, said: Option<String>) {
+        if let Some(said) = said {
+            self.screen.line(said);
+        }
+    }
+
     fn draw(&mut self, board: &Board) {
-        let notice = self.ending.map(|_| "stopping");
-        self.reader.draw(board, notice, &mut self.screen);
+        let notice = match (self.ending, self.course) {
+            (Some(_), _) => Some("stopping"),
+            (None, Course::Goes) => None,
+            (None, Course::Pauses) => Some("pausing"),
+            (None, Course::Leaves) => Some("detaching"),
+        };
+        self.panel.draw(board, notice, &mut self.screen);
     }
 
     fn heard(&mut self, event: Result<RunEvent, RecvError>, board: &Board, orders: &RunOrders) {
         match event {
             Ok(event) => {
+                self.panel.hear(&event);
                 if !self.hear_gate(&event) {
                     self.shown.show(&event, board, &mut self.screen);
                 }
@@ -249,6 +342,13 @@ impl Watch {
             }
         }
     }
+}
+
+/// The value: why it does not pause.
+fn pause(orders: RunOrders, why: &'static str) -> BoxFuture<'static, Option<String>> {
+    Box::pin(
+        async move { orders.pause(why.to_owned(), None).await.err().map(|error| format!("note: {error}")) },
+    )
 }
 
 /// Kills what runs; the future is done when there is no more time.

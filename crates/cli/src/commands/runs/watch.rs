@@ -9,12 +9,15 @@ use crate::commands::shown::Shown;
 use crate::error::{ExpectedError, exit};
 use crate::signals::{Ending, Signals};
 use crate::terminal::{
-    BoardReader, Screen, Stdout, TerminalSurroundings, kind, say, write_answer, write_stdout,
+    Panel, Pressed, Screen, ScreenTold, Stdout, TerminalSurroundings, Wish, kind, say, write_answer,
+    write_stdout,
 };
-use claw_orchestrator::control::{ControlError, Told, Watching};
+use claw_orchestrator::control::{ControlError, Order, Told, Watching};
 use claw_orchestrator::report::board::Board;
 use claw_orchestrator::report::event::RunEventKind;
-use claw_orchestrator::rundir::{RunDetail, until_free};
+use claw_orchestrator::rundir::{RunDetail, RunDir, until_free};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -22,6 +25,8 @@ use tokio::time::{MissedTickBehavior, interval};
 const FRAME: Duration = Duration::from_millis(100);
 /// From the end of a run to its last files.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Orders from the keyboard that may be on their way.
+const MOST_WISHED: usize = 16;
 
 /// How watching ended.
 enum Watched {
@@ -31,6 +36,8 @@ enum Watched {
     Lost,
     /// This process is to end.
     Left(Ending),
+    /// Whoever watched has seen enough.
+    Detached,
 }
 
 /// Watches until the run ends. The exit code is the run's.
@@ -49,12 +56,16 @@ pub(super) async fn run(flags: &WatchFlags) -> Result<u8, ExpectedError> {
     let watching = owner.watch(flags.include_partial_messages || !stream).await;
     let watching = watching.map_err(|error| failed(&error, id))?;
     let watched =
-        if stream { pass_on(watching, signals).await? } else { draw(flags, watching, signals).await };
+        if stream { pass_on(watching, signals).await? } else { draw(flags, &found, watching, signals).await };
     match watched {
         Err(error) => Err(failed(&error, id)),
         Ok(Watched::Left(ending)) => {
             say(&format!("run {id} goes on\n"));
             Ok(ending.exit_code())
+        }
+        Ok(Watched::Detached) => {
+            say(&format!("run {id} goes on\n"));
+            Ok(exit::OK)
         }
         Ok(Watched::Ended(code)) if stream => Ok(code),
         Ok(Watched::Ended(code)) => {
@@ -120,57 +131,144 @@ async fn pass_on(
 /// Bars, or plain lines.
 async fn draw(
     flags: &WatchFlags,
+    found: &Found,
     mut watching: Watching,
     mut signals: Signals,
 ) -> Result<Watched, ControlError> {
     let seen = TerminalSurroundings::of_process(flags.no_progress);
-    let mut screen = Screen::new(kind(&seen));
-    let (mut reader, mut shown) = (BoardReader::new(None), Shown::default());
-    let mut board: Option<Box<Board>> = None;
+    let mut look = Look {
+        screen: Screen::new(kind(&seen)).with_keys(),
+        panel: Panel::new(None),
+        shown: Shown::default(),
+        board: None,
+        wished: FuturesUnordered::new(),
+        notice: None,
+    };
     let mut ticks = interval(FRAME);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let ended = loop {
-        let bars = screen.has_bars();
-        let told = tokio::select! {
+        let bars = look.screen.has_bars();
+        let ended = tokio::select! {
             biased;
-            signal = signals.next() => break Ok(Watched::Left(signal)),
-            fault = screen.fault() => {
-                screen.line(fault);
-                continue;
+            signal = signals.next() => Some(Ok(Watched::Left(signal))),
+            told = look.screen.told() => look.told(told, found),
+            Some(said) = look.wished.next() => {
+                look.screen.line(said);
+                None
             }
-            told = watching.next() => told,
+            told = watching.next() => look.heard(told),
             _ = ticks.tick(), if bars => {
-                if let Some(board) = &board {
-                    reader.draw(board, None, &mut screen);
-                }
-                continue;
+                look.draw();
+                None
             }
         };
-        match (told, &board) {
-            (Err(error), _) => break Err(error),
-            (Ok(None), _) => break Ok(Watched::Lost),
+        if let Some(ended) = ended {
+            break ended;
+        }
+    };
+    look.screen.finish();
+    ended
+}
+
+/// All that looks at a run from here.
+struct Look {
+    screen: Screen,
+    panel: Panel,
+    shown: Shown,
+    board: Option<Box<Board>>,
+    /// Orders from the keyboard on their way; each value: what is to be said about it.
+    wished: FuturesUnordered<BoxFuture<'static, String>>,
+    notice: Option<&'static str>,
+}
+
+impl Look {
+    fn draw(&mut self) {
+        if let Some(board) = &self.board {
+            self.panel.draw(board, self.notice, &mut self.screen);
+        }
+    }
+
+    /// From the run.
+    fn heard(&mut self, told: Result<Option<Told>, ControlError>) -> Option<Result<Watched, ControlError>> {
+        match (told, &self.board) {
+            (Err(error), _) => return Some(Err(error)),
+            (Ok(None), _) => return Some(Ok(Watched::Lost)),
             (Ok(Some(Told::Board(fresh))), _) => {
-                if board.is_none() {
-                    begin(&fresh, &mut screen);
+                if self.board.is_none() {
+                    begin(&fresh, &mut self.screen);
                 }
-                board = Some(fresh);
+                self.board = Some(fresh);
             }
             (Ok(Some(Told::Event(event))), Some(board)) => {
                 board.on(&event);
-                shown.show(&event, board, &mut screen);
+                self.panel.hear(&event);
+                self.shown.show(&event, board, &mut self.screen);
                 if let RunEventKind::RunEnded { exit_code, .. } = event.kind {
-                    break Ok(Watched::Ended(exit_code));
+                    return Some(Ok(Watched::Ended(exit_code)));
                 }
             }
             (Ok(Some(Told::Nodes(done))), Some(board)) => board.nodes_done(done),
             (Ok(Some(Told::Missed(events))), _) => {
-                screen.line(format!("note: {events} events are not shown"));
+                self.screen.line(format!("note: {events} events are not shown"));
             }
             (Ok(Some(Told::Event(_) | Told::Nodes(_))), None) => {}
         }
-    };
-    screen.finish();
-    ended
+        None
+    }
+
+    /// From the screen.
+    fn told(&mut self, told: ScreenTold, found: &Found) -> Option<Result<Watched, ControlError>> {
+        let wish = match told {
+            ScreenTold::Fault(fault) => {
+                self.screen.line(fault);
+                return None;
+            }
+            ScreenTold::Pressed(Pressed::Halt) => {
+                self.screen.halt();
+                return None;
+            }
+            ScreenTold::Pressed(Pressed::GoesOn) => {
+                self.screen.go_on();
+                return None;
+            }
+            ScreenTold::Pressed(Pressed::Key(press)) => self.panel.press(press)?,
+        };
+        let (order, done) = match wish {
+            Wish::Detach => return Some(Ok(Watched::Detached)),
+            Wish::Stop => {
+                self.notice = Some("stopping");
+                (Order::Stop, "the run is stopped".to_owned())
+            }
+            Wish::Pause => {
+                self.notice = Some("pausing");
+                let reason = Some("paused at a terminal".to_owned());
+                (Order::Pause { reason }, "the run pauses: what runs may finish".to_owned())
+            }
+            Wish::Say { step, text } => {
+                let done = format!("{step} hears it at its next step");
+                (Order::Message { step, text }, done)
+            }
+        };
+        if self.wished.len() < MOST_WISHED {
+            self.wished.push(give(found.run.clone(), order, done));
+        }
+        None
+    }
+}
+
+/// Gives an order; the value: what became of it.
+fn give(run: RunDir, order: Order, done: String) -> BoxFuture<'static, String> {
+    Box::pin(async move {
+        let refused = |error: &dyn std::fmt::Display| format!("note: not delivered: {error}");
+        match reach(&run).await {
+            Ok(Some(owner)) => match owner.order(&order).await {
+                Ok(()) => done,
+                Err(error) => refused(&error),
+            },
+            Ok(None) => refused(&"no process works on the run"),
+            Err(error) => refused(&error),
+        }
+    })
 }
 
 /// Where there are no bars: how the run stands as the watching begins.
