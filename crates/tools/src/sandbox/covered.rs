@@ -130,11 +130,6 @@ impl Covers {
         }
     }
 
-    /// Looks anew.
-    pub(super) fn forget(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
     fn look(&self) -> Vec<(PathBuf, bool)> {
         let mut found = Hits { covers: self, seen: HashSet::new(), list: Vec::new(), linked: HashSet::new() };
         for cover in &self.covers {

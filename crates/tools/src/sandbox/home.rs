@@ -81,9 +81,10 @@ impl SandboxPolicy {
     }
 
     fn raise(&self, made_of: Vec<Option<(u64, u64)>>) -> io::Result<Home> {
-        let layers = self.layers.get_or_init(|| Scratch::make().ok()).as_ref();
+        let make = || self.has_layers().then(|| Scratch::make().ok()).flatten();
+        let layers = self.layers.get_or_init(make).as_ref();
         match self.raise_with(layers.map(Scratch::path), made_of.clone()) {
-            Err(error) if layers.is_some() && self.has_layers() => {
+            Err(error) if layers.is_some() => {
                 tracing::warn!(%error, "no layers: caches of build tools and private copies are read-only to commands");
                 self.raise_with(None, made_of)
             }
@@ -96,8 +97,8 @@ impl SandboxPolicy {
     }
 
     fn raise_with(&self, layers: Option<&Path>, made_of: Vec<Option<(u64, u64)>>) -> io::Result<Home> {
-        let gone = || io::Error::other("the temporary folder of the sandbox cannot be made, or was given up");
-        let scratch = self.scratch().filter(|scratch| scratch.path().exists()).ok_or_else(gone)?;
+        // A policy that was closed has none any more.
+        let scratch = self.scratch().map(Scratch::path).filter(|path| path.exists());
         let writable = self.writable().unwrap_or_default();
         let copied = self.copied(&writable);
         let home = std::env::home_dir().into_iter().filter(|home| home.parent().is_some());
@@ -108,7 +109,7 @@ impl SandboxPolicy {
                 .map(|path| crate::files::paths::resolve(&path)).collect(),
             covered: self.covers.found().to_vec(),
             leaves: &|path| self.covers.leaves(path),
-            scratch: scratch.path(),
+            scratch,
             layers,
             has_network: self.network == Network::On,
         };

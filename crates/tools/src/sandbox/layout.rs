@@ -42,8 +42,8 @@ pub(super) struct Wants<'p> {
     pub(super) covered: Vec<(PathBuf, bool)>,
     /// Whether a key is left uncovered.
     pub(super) leaves: &'p dyn Fn(&Path) -> bool,
-    /// What becomes `/tmp`.
-    pub(super) scratch: &'p Path,
+    /// What becomes `/tmp`; none: that is an empty folder then.
+    pub(super) scratch: Option<&'p Path>,
     /// Where layers are kept.
     pub(super) layers: Option<&'p Path>,
     /// Whether names are resolved as outside.
@@ -72,20 +72,12 @@ impl Wants<'_> {
         self.layers(&mut layout)?;
         let roots = self.free(temporary());
         for root in &roots {
-            layout.fixtures.push((root.clone(), Fixture::Lent(self.scratch.to_owned())));
-            layout.written.push(root.clone());
-            for top in self.tops(root) {
-                if let Some(name) = top.file_name() {
-                    std::fs::create_dir_all(self.scratch.join(name))?;
-                }
-                layout.kept.push(top.clone());
-                layout.fixtures.push((top, Fixture::Visible));
-            }
+            self.temporary(root, &mut layout)?;
         }
-        layout.tmp = roots.first().cloned();
-        if layout.tmp.is_none() {
-            layout.written.push(self.scratch.to_owned());
-            layout.fixtures.push((self.scratch.to_owned(), Fixture::Writable));
+        layout.tmp = self.scratch.and(roots.first().cloned());
+        if let (Some(scratch), None) = (self.scratch, &layout.tmp) {
+            layout.written.push(scratch.to_owned());
+            layout.fixtures.push((scratch.to_owned(), Fixture::Writable));
         }
         for root in self.free(runtime()) {
             let stands = self.stands(&root, &mut layout);
@@ -93,6 +85,26 @@ impl Wants<'_> {
         }
         self.keys(&mut layout);
         Ok(layout)
+    }
+
+    fn temporary(&self, root: &Path, layout: &mut Layout) -> std::io::Result<()> {
+        let tops = self.tops(root);
+        match self.scratch {
+            Some(scratch) => {
+                for name in tops.iter().filter_map(|top| top.file_name()) {
+                    std::fs::create_dir_all(scratch.join(name))?;
+                }
+                layout.written.push(root.to_owned());
+                layout.fixtures.push((root.to_owned(), Fixture::Lent(scratch.to_owned())));
+            }
+            None => {
+                let stands = tops.iter().map(|top| (top.clone(), Stand::Folder)).collect();
+                layout.fixtures.push((root.to_owned(), Fixture::Fresh(stands)));
+            }
+        }
+        layout.fixtures.extend(tops.iter().map(|top| (top.clone(), Fixture::Visible)));
+        layout.kept.extend(tops);
+        Ok(())
     }
 
     fn layers(&self, layout: &mut Layout) -> std::io::Result<()> {
