@@ -24,8 +24,13 @@ pub(super) fn inherited() -> impl Iterator<Item = (OsString, OsString)> {
 fn is_allowed(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let listed = NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let upper = name.to_ascii_uppercase();
-    listed && !SECRET.iter().any(|part| upper.contains(part))
+    listed && !is_secret(OsStr::new(name))
+}
+
+/// Whether a name says that its value is a secret.
+pub(crate) fn is_secret(name: &OsStr) -> bool {
+    let upper = name.to_string_lossy().to_ascii_uppercase();
+    SECRET.iter().any(|part| upper.contains(part))
 }
 
 #[cfg(test)]

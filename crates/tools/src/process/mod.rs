@@ -13,10 +13,11 @@ mod start;
 
 pub use capture::{Kept, SpilledOutput};
 pub use detached::{Detached, detached};
+pub(crate) use env::is_secret;
 pub use job::{Job, Program, SpillTo};
 pub use run::{End, Finished, no_more_grace, run};
 pub(crate) use scratch::Scratch;
-pub(crate) use start::try_mounts;
+pub(crate) use start::{raise_house, try_mounts, try_rooms};
 
 #[cfg(test)]
 mod tests;

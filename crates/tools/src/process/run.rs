@@ -83,7 +83,7 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
     let (end, left_behind) =
         running.finish(job.time.map(|time| began + time), cancel).await.map_err(failed)?;
     running.gone = true;
-    let folder = running.started.last_folder();
+    let folder = running.started.last_folder(&job.sandbox);
     let put_aside = running.put_aside().await;
     if let Some(scratch) = running.started.take_scratch() {
         scratch.clear().await;

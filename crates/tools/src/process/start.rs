@@ -6,14 +6,18 @@ use super::pipes::Pipes;
 use super::scratch::Scratch;
 use crate::error::ToolError;
 use crate::files::paths;
-use crate::platform::{ChildPlan, Group, adopt_orphans, prepare, rehearse};
-use crate::sandbox::Governed;
+use crate::platform::{
+    ChildPlan, FirstProcess, Group, House, HousePlan, adopt_orphans, open_resolved, prepare, prepare_house, rehearse, try_namespaces,
+};
+use crate::sandbox::{Governed, SandboxPolicy};
 use claw_kernel::ids::RunId;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,6 +27,7 @@ use tokio::process::{Child, Command};
 
 /// The mark in the environment by which what left its session is found.
 const MARK: &str = "CLAW_JOB";
+const FOLDER_NAME: &str = ".folder";
 const FOLDER_FILE: &str = "CLAW_FOLDER_FILE";
 /// Bytes of a path, as the kernel has it.
 const MOST_PATH: u64 = 4096;
@@ -45,11 +50,13 @@ pub(super) struct Started {
 impl Started {
     /// What the shell reported at its end; the report is gone then. The command could write anything there, and put
     /// anything in its place.
-    pub(super) fn last_folder(&self) -> Option<PathBuf> {
+    pub(super) fn last_folder(&self, sandbox: &SandboxPolicy) -> Option<PathBuf> {
         let path = folder_file(self.scratch.as_ref()?);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(&path, flags, Mode::empty()).ok()?);
-        let _ = rustix::fs::unlink(&path);
+        // Other commands of the policy could have put a symlink in place of the folder.
+        let folder = open_resolved(path.parent()?, OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
+        let file = File::from(rustix::fs::openat(&folder, FOLDER_NAME, flags, Mode::empty()).ok()?);
+        let _ = rustix::fs::unlinkat(&folder, FOLDER_NAME, AtFlags::empty());
         if !file.metadata().ok()?.is_file() {
             return None;
         }
@@ -58,7 +65,7 @@ impl Started {
         if bytes.len() as u64 > MOST_PATH || bytes.pop()? != b'\n' {
             return None;
         }
-        let folder = PathBuf::from(OsString::from_vec(bytes));
+        let folder = sandbox.outside(&PathBuf::from(OsString::from_vec(bytes)));
         (folder.is_absolute() && folder.is_dir()).then_some(folder)
     }
 
@@ -69,7 +76,7 @@ impl Started {
 }
 
 fn folder_file(scratch: &Scratch) -> PathBuf {
-    scratch.path().join(".folder")
+    scratch.path().join(FOLDER_NAME)
 }
 
 impl Program {
@@ -91,28 +98,52 @@ pub(super) fn start(job: &Job) -> Result<Started, ToolError> {
     let scratch = job.sandbox.scratch().and_then(|scratch| scratch.child().ok());
     let aside = aside(job, &id);
     let failed = |source| ToolError::Start { program: job.program.name(), source };
-    let (mut child, governed) = spawn(job, &id, scratch.as_ref()).map_err(failed)?;
+    let Spawned { mut child, governed, first } = spawn(job, &id, scratch.as_ref()).map_err(failed)?;
     let ended = || failed(io::Error::other("it ended before it was started"));
     let group = child.id().and_then(|pid| Group::new(pid, format!("{MARK}={id}"))).ok_or_else(ended)?;
+    let group = group.with_first(first);
     let pipes = Pipes::of(&mut child, job.stdin.clone());
     Ok(Started { id, child, group, pipes, governed, aside, scratch })
 }
 
 /// Never without the mounts where the system has them: what another command does to the files that are to be mounted
 /// makes a start fail, and at worst that is the end of it.
-fn spawn(job: &Job, id: &str, scratch: Option<&Scratch>) -> io::Result<(Child, Governed)> {
+fn spawn(job: &Job, id: &str, scratch: Option<&Scratch>) -> io::Result<Spawned> {
     let mut looked = 1;
     loop {
         let governed = job.sandbox.governed();
+        // First the house: it knows how things are called in it.
+        let plan = job.sandbox.child(&job.folder, &governed)?;
         let mut command = command(job, id, scratch);
-        prepare(&mut command, job.sandbox.child(&job.folder, &governed));
-        match command.spawn() {
-            Ok(child) => return Ok((child, governed)),
-            Err(error) if looked < MOST_LOOKS && job.sandbox.may_mount() && has_changed(&error) => {
+        let first = prepare(&mut command, plan)?;
+        let spawned = command.spawn();
+        // With it goes the other end of what the first process is told by.
+        drop(command);
+        let first = first.and_then(FirstProcess::number);
+        match spawned {
+            Ok(child) => return Ok(Spawned { child, governed, first }),
+            Err(error) => {
+                clear_away(first);
+                if looked == MOST_LOOKS || !job.sandbox.may_mount() || !has_changed(&error) {
+                    return Err(error);
+                }
                 looked += 1;
             }
-            Err(error) => return Err(error),
         }
+    }
+}
+
+struct Spawned {
+    child: Child,
+    governed: Governed,
+    first: Option<Pid>,
+}
+
+/// A first process that could not make its room has ended or is about to.
+fn clear_away(first: Option<Pid>) {
+    if let Some(first) = first {
+        let _ = rustix::process::kill_process(first, Signal::KILL);
+        let _ = rustix::process::waitpid(Some(first), WaitOptions::empty());
     }
 }
 
@@ -123,15 +154,41 @@ fn has_changed(error: &io::Error) -> bool {
 }
 
 /// Tries what a plan mounts, in a child that ends before it runs anything. Errors: what the system says to it.
-#[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]
 pub(crate) fn try_mounts(plan: ChildPlan) -> io::Result<()> {
+    attempt(|command| rehearse(command, plan))
+}
+
+/// Tries whether the system gives namespaces to this process. Errors: what it says.
+pub(crate) fn try_rooms() -> io::Result<()> {
+    attempt(try_namespaces)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]
+fn attempt(what: impl FnOnce(&mut Command)) -> io::Result<()> {
     let mut command = Command::new(shell());
-    rehearse(&mut command, plan);
+    what(&mut command);
     match command.as_std_mut().spawn() {
         Err(error) if error.raw_os_error() == Some(Errno::CANCELED.raw_os_error()) => Ok(()),
         Err(error) => Err(error),
         Ok(mut child) => child.wait().map(|_| ()),
     }
+}
+
+/// Makes a house: a child makes it and waits until it is held open here. Gives the socket on which a proxy is asked, too,
+/// where the plan has one. Errors: what the system says to it.
+#[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]
+pub(crate) fn raise_house(plan: HousePlan) -> io::Result<(House, Option<OwnedFd>)> {
+    let opens = plan.opens();
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg("read _").env_clear().current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    prepare_house(&mut command, plan);
+    let mut child = command.as_std_mut().spawn()?;
+    let house = House::of(child.id(), opens);
+    // Its input closes: it has nothing more to wait for.
+    drop(child.stdin.take());
+    child.wait()?;
+    house
 }
 
 /// To be asked before the job runs: a command could lead a symlink elsewhere.
@@ -160,13 +217,15 @@ fn command(job: &Job, id: &str, scratch: Option<&Scratch>) -> Command {
     };
     command.env_clear().envs(env::inherited()).envs(env::QUIET);
     if let Some(scratch) = scratch {
-        if job.sandbox.confines() {
-            command.env("TMPDIR", scratch.path());
-        }
+        let inside = job.sandbox.inside(scratch.path());
         if job.report_folder {
-            command.env(FOLDER_FILE, folder_file(scratch));
+            command.env(FOLDER_FILE, inside.join(FOLDER_NAME));
+        }
+        if job.sandbox.confines() {
+            command.env("TMPDIR", inside);
         }
     }
+    command.envs(job.sandbox.environment());
     command.envs(job.env.iter().map(|(name, value)| (name, value))).env(MARK, id);
     let stdin = if job.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());

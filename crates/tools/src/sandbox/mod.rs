@@ -32,10 +32,21 @@
 //! - where mounts are refused (no user namespaces) or the workspace is `/`: governing files that exist, and modes, owners
 //!   and times: `SandboxStatus::governors_held` is false and `reason` says it.
 
+mod covered;
 mod governed;
+mod home;
+mod hosts;
+mod layout;
 mod policy;
+mod proxy;
+mod settings;
 mod status;
+mod support;
 
+pub use covered::{BadCover, Cover};
 pub(crate) use governed::Governed;
-pub use policy::{Network, Reach, SandboxPolicy};
-pub use status::{SandboxStatus, WallKind};
+pub use hosts::{HostRule, Hosts, InvalidHost, is_public};
+pub use policy::{Most, Network, Reach, SandboxPolicy};
+pub use settings::{CACHES, FilesystemSetting, KindSetting, NetworkSetting, SandboxSettings};
+pub use status::{FilesystemState, NetworkState, SandboxStatus, WallKind};
+pub use support::in_container;

@@ -1,14 +1,18 @@
 //! What commands may touch, as data, and the one wall that is made from it.
 
+use super::covered::{Cover, Covers};
 use super::governed::{GOVERNING_GIT, Governed};
-use super::status::SandboxStatus;
+use super::hosts::Hosts;
+use super::status::{FilesystemState, NetworkState, SandboxStatus};
+use super::support::in_container;
 use crate::files::paths;
 use crate::platform::{ChildPlan, Wall};
 use crate::process::{Scratch, try_mounts};
 use rustix::io::Errno;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// How far commands may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +26,26 @@ pub enum Reach {
 }
 
 /// The network of commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// As far as the wall holds it: no TCP.
+    /// None; in the write wall: no TCP.
     Off,
+    /// These hosts, through a proxy; in the write wall: as `Off`.
+    AllowList(Hosts),
     /// Free.
     On,
+}
+
+/// The most that is used of what the system has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Most {
+    /// Nothing.
+    Nothing,
+    /// The write wall.
+    WriteWall,
+    /// All.
+    #[default]
+    Full,
 }
 
 /// Governing paths of a workspace, relative to it.
@@ -43,15 +61,24 @@ const NO_MOUNTS: &str =
 #[derive(Debug)]
 pub struct SandboxPolicy {
     reach: Reach,
-    workspace: PathBuf,
-    extra: Vec<PathBuf>,
-    network: Network,
+    pub(super) workspace: PathBuf,
+    pub(super) extra: Vec<PathBuf>,
+    pub(super) network: Network,
     governing: Vec<PathBuf>,
+    most: Most,
     /// See [`SandboxPolicy::lent`].
     is_lent: bool,
+    /// See [`SandboxPolicy::with_private_copy`].
+    pub(super) is_copied: bool,
+    pub(super) caches: Vec<PathBuf>,
+    pub(super) visible: Vec<PathBuf>,
+    pub(super) covers: Covers,
+    environment: Vec<(OsString, OsString)>,
     scratch: OnceLock<Option<Scratch>>,
+    pub(super) layers: OnceLock<Option<Scratch>>,
     wall: OnceLock<Option<Wall>>,
     status: OnceLock<SandboxStatus>,
+    pub(super) house: Mutex<Option<super::home::Home>>,
 }
 
 impl SandboxPolicy {
@@ -60,16 +87,26 @@ impl SandboxPolicy {
         let workspace = paths::resolve(&workspace.into());
         let git = GOVERNING_GIT.iter().map(|name| workspace.join(".git").join(name));
         let governing = GOVERNING.iter().map(|name| workspace.join(name)).chain(git).collect();
+        let mut covers = Covers::default();
+        covers.add([Cover::environment(&workspace)]);
         Self {
             reach,
             workspace,
             extra: Vec::new(),
             network: Network::Off,
             governing,
+            most: Most::Full,
             is_lent: false,
+            is_copied: false,
+            caches: Vec::new(),
+            visible: Vec::new(),
+            covers,
+            environment: Vec::new(),
             scratch: OnceLock::new(),
+            layers: OnceLock::new(),
             wall: OnceLock::new(),
             status: OnceLock::new(),
+            house: Mutex::default(),
         }
     }
 
@@ -103,6 +140,47 @@ impl SandboxPolicy {
         self
     }
 
+    /// The most that is used of what the system has.
+    pub fn with_most(mut self, most: Most) -> Self {
+        self.most = most;
+        self
+    }
+
+    /// Files and folders that commands do not see, beside key material of the user and `.env*` of the workspace.
+    pub fn with_masked(mut self, covers: impl IntoIterator<Item = Cover>) -> Self {
+        self.covers.add(covers);
+        self
+    }
+
+    /// Files and folders (absolute) that stay visible with all below them, whatever covers them.
+    pub fn with_visible(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let paths: Vec<PathBuf> = paths.into_iter().map(|path| paths::resolve(&path)).collect();
+        self.covers.leave(paths.iter().cloned());
+        self.visible.extend(paths);
+        self
+    }
+
+    /// Folders (absolute) that commands write without a trace: a layer over them is thrown away with the policy. Those
+    /// that are not there, or are written anyway, count for nothing.
+    pub fn with_caches(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.caches.extend(folders.into_iter().map(|folder| paths::resolve(&folder)));
+        self
+    }
+
+    /// Commands write a copy of the workspace that is thrown away with the policy. Without the full sandbox, or where the
+    /// system has no such layers, the workspace is read-only: the status says which. For [`Reach::ReadOnly`].
+    pub fn with_private_copy(mut self) -> Self {
+        self.is_copied = true;
+        self
+    }
+
+    /// More variables of commands. Names of keys are left out.
+    pub fn with_environment(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let fit = |(name, _): &(OsString, OsString)| !crate::process::is_secret(name);
+        self.environment.extend(variables.into_iter().filter(fit));
+        self
+    }
+
     /// How far commands reach.
     pub fn reach(&self) -> Reach {
         self.reach
@@ -122,8 +200,13 @@ impl SandboxPolicy {
     }
 
     /// The network of commands.
-    pub fn network(&self) -> Network {
-        self.network
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Variables that commands have beside the usual ones.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        self.environment.iter().cloned().chain(self.proxy_environment())
     }
 
     /// Whether a resolved path is, lies in, or holds something that governs: `.git` holds `.git/config`.
@@ -152,16 +235,66 @@ impl SandboxPolicy {
 
     /// What the running system holds of it. Leaves nothing behind: the temporary folder is made by the first job.
     pub fn status(&self) -> SandboxStatus {
-        let probe = || {
-            let Some(folders) = self.writable() else { return SandboxStatus::none("switched off") };
-            let mut status = Wall::build(&folders, self.network).status;
-            status.governors_held = status.is_walled() && !self.holds_root() && self.system_mounts();
-            if status.is_walled() && !status.governors_held {
-                status.reason.get_or_insert_with(|| NO_MOUNTS.to_owned());
-            }
-            status
+        self.status.get_or_init(|| self.probe()).clone()
+    }
+
+    fn probe(&self) -> SandboxStatus {
+        let Some(folders) = self.writable() else { return SandboxStatus::none("switched off") };
+        let lack = self.lacks_full();
+        let mut status = match self.most {
+            Most::Nothing => SandboxStatus::none("switched off by the settings"),
+            Most::Full if lack.is_none() => super::home::status(&self.network),
+            Most::Full | Most::WriteWall => self.probe_wall(&folders, lack.as_deref()),
         };
-        self.status.get_or_init(probe).clone()
+        status.supported = lack.is_none();
+        status.enabled = self.most != Most::Nothing;
+        status.active = status.is_walled();
+        status.in_container = in_container();
+        status.network = match (&self.network, status.active) {
+            (Network::On, _) | (_, false) => NetworkState::On,
+            (Network::Off, true) => NetworkState::Off,
+            (Network::AllowList(_), true) => NetworkState::AllowList,
+        };
+        status.filesystem = match self.reach {
+            Reach::Full => FilesystemState::Off,
+            Reach::ReadOnly if self.is_copied && self.is_full_of(&status) => FilesystemState::PrivateCopy,
+            Reach::ReadOnly => FilesystemState::ReadOnly,
+            Reach::WorkspaceWrite if self.extra.is_empty() => FilesystemState::WorkspaceOnly,
+            Reach::WorkspaceWrite => FilesystemState::AllowList,
+        };
+        status
+    }
+
+    fn is_full_of(&self, status: &SandboxStatus) -> bool {
+        status.kind == super::WallKind::Full
+    }
+
+    /// Whether commands get rooms of their own.
+    pub(crate) fn is_full(&self) -> bool {
+        self.confines() && self.is_full_of(&self.status())
+    }
+
+    fn probe_wall(&self, folders: &[PathBuf], lack: Option<&str>) -> SandboxStatus {
+        let mut status = Wall::build(folders, &self.network).status;
+        status.governors_held = status.is_walled() && !self.holds_root() && self.system_mounts();
+        if status.is_walled() && !status.governors_held {
+            status.reason.get_or_insert_with(|| NO_MOUNTS.to_owned());
+        }
+        let why = match (lack, self.most) {
+            (Some(lack), _) => Some(lack.to_owned()),
+            (None, Most::WriteWall) => Some("held to the write wall by the settings".to_owned()),
+            (None, Most::Full | Most::Nothing) => None,
+        };
+        status.reason = [why, status.reason].into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
+        status
+    }
+
+    /// Why there is no full sandbox; none: there is one.
+    fn lacks_full(&self) -> Option<String> {
+        if self.holds_root() {
+            return Some("the whole file system is the workspace".to_owned());
+        }
+        super::support::lacks_rooms().map(str::to_owned)
     }
 
     /// Tried once, before the first command, with nothing that a command could take away. Only a plain no counts: any
@@ -179,8 +312,11 @@ impl SandboxPolicy {
 
     /// Removes the temporary folder. Later jobs get none. Blocks as long as that takes; most are empty.
     pub fn close(&self) {
-        if let Some(scratch) = self.scratch.get_or_init(|| None) {
-            scratch.close();
+        *self.house.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        for scratch in [&self.scratch, &self.layers] {
+            if let Some(scratch) = scratch.get_or_init(|| None) {
+                scratch.close();
+            }
         }
     }
 
@@ -193,13 +329,13 @@ impl SandboxPolicy {
         let build = || {
             let mut folders = self.writable()?;
             folders.extend(self.scratch().map(|scratch| scratch.path().to_owned()));
-            Some(Wall::build(&folders, self.network))
+            Some(Wall::build(&folders, &self.network))
         };
         self.wall.get_or_init(build).as_ref()
     }
 
     /// The folders of the user that commands write; none: all.
-    fn writable(&self) -> Option<Vec<PathBuf>> {
+    pub(super) fn writable(&self) -> Option<Vec<PathBuf>> {
         match self.reach {
             Reach::Full => None,
             Reach::ReadOnly => Some(Vec::new()),
@@ -240,9 +376,15 @@ impl SandboxPolicy {
         }
     }
 
-    /// How a child that works in `folder` is confined.
-    pub(crate) fn child(&self, folder: &Path, governed: &Governed) -> ChildPlan {
-        let plan = ChildPlan::new(folder);
+    /// How a child that works in `folder` is confined. Errors: there should be a room for it, and there is none.
+    pub(crate) fn child(&self, folder: &Path, governed: &Governed) -> io::Result<ChildPlan> {
+        if self.is_full() { self.room(folder, governed) } else { Ok(self.walled(ChildPlan::new(folder), governed)) }
+    }
+
+    fn walled(&self, plan: ChildPlan, governed: &Governed) -> ChildPlan {
+        if self.most == Most::Nothing {
+            return plan;
+        }
         let Some(wall) = self.wall() else { return plan };
         let plan = walled(plan, wall);
         if !self.may_mount() {

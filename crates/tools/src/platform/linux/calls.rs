@@ -32,7 +32,7 @@ const IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 /// The filter; none where it is not known for this kind of machine, or the kernel has none.
-pub(super) fn filter() -> Option<&'static [sock_filter]> {
+pub(crate) fn filter() -> Option<&'static [sock_filter]> {
     static FILTER: LazyLock<Option<Vec<sock_filter>>> =
         LazyLock::new(|| is_available().then(|| program(ARCH?)).flatten());
     FILTER.as_deref()

@@ -2,8 +2,13 @@
 //!
 //! Only system calls on values prepared before the fork; nothing is allocated after it.
 
+use super::beneath::Beneath;
+use super::house::{self, House};
+use super::mounts::{NONE, chdir, copy_of_mounts, mount, put_mounts, read_only};
+use super::room::{self, Room};
 use super::{calls, rights};
-use std::ffi::{CStr, CString};
+use rustix::process::Pid;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -35,6 +40,9 @@ pub(crate) struct ChildPlan {
     /// Written to the id maps of a user namespace of its own; none: the right to mount is there already.
     id_maps: Option<[Vec<u8>; 2]>,
     folder: CString,
+    /// Namespaces of its own; then no other mounts are made.
+    room: Option<Room>,
+    beneath: Option<Arc<Beneath>>,
     /// The rights of root beyond a user's files are given up.
     gives_up: bool,
 }
@@ -66,35 +74,93 @@ impl ChildPlan {
     ) -> Self {
         writable.sort_unstable();
         let writable = writable.into_iter().filter_map(c_path);
-        self.writable = Some(writable.map(|path| Writable { path, mounts: -1 }).collect());
+        self.writable = Some(writable.map(|path| Writable { path, mounts: NONE }).collect());
         self.pins = pins
             .into_iter()
             .filter_map(|(path, read_only)| Some(Pin { path: c_path(path)?, read_only }))
             .collect();
-        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-        if !user.is_root() {
-            let line = |id: u32| format!("{id} {id} 1\n").into_bytes();
-            self.id_maps = Some([line(user.as_raw()), line(group.as_raw())]);
-        }
+        self.id_maps = house::id_maps();
+        self
+    }
+
+    /// A room in a house, with these paths as mount points, read-only or not, and these covered, folders or not.
+    pub(crate) fn with_room<'p>(
+        mut self,
+        house: Arc<House>,
+        pins: impl IntoIterator<Item = (&'p Path, bool)>,
+        covered: impl IntoIterator<Item = (&'p Path, bool)>,
+    ) -> Self {
+        let prepared = |(path, flag): (&Path, bool)| Some((c_path(path)?, flag));
+        self.room = Some(Room {
+            house,
+            pins: pins.into_iter().filter_map(prepared).collect(),
+            covered: covered.into_iter().filter_map(prepared).collect(),
+            folder: self.folder.clone(),
+            tell: None,
+        });
+        self.gives_up = rustix::process::geteuid().is_root();
+        self
+    }
+
+    /// What holds in a room beside its mounts: writes below some paths only, and the filter of system calls.
+    pub(crate) fn with_rules(
+        mut self,
+        beneath: Option<Arc<Beneath>>,
+        filter: Option<&'static [libc::sock_filter]>,
+    ) -> Self {
+        self.beneath = beneath;
+        self.filter = filter;
         self
     }
 }
 
-fn c_path(path: &Path) -> Option<CString> {
+pub(super) fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
+}
+
+/// Tells, once the child is started, which process is the first one of its room.
+#[derive(Debug)]
+pub(crate) struct FirstProcess(OwnedFd);
+
+impl FirstProcess {
+    /// Waits for the number: the child says it before it does anything else. To be called when the command that started
+    /// it is dropped. None: it died before.
+    pub(crate) fn number(self) -> Option<Pid> {
+        let mut bytes = [0; size_of::<i32>()];
+        match rustix::io::read(&self.0, &mut bytes) {
+            Ok(read) if read == bytes.len() => Pid::from_raw(i32::from_ne_bytes(bytes)),
+            Ok(_) | Err(_) => None,
+        }
+    }
 }
 
 /// Makes the command's child follow the plan: own session without a terminal, dies with this process, files above 2
 /// closed at exec.
-pub(crate) fn prepare(command: &mut tokio::process::Command, mut plan: ChildPlan) {
+pub(crate) fn prepare(
+    command: &mut tokio::process::Command,
+    mut plan: ChildPlan,
+) -> io::Result<Option<FirstProcess>> {
     let parent = std::process::id();
+    let mut first = None;
+    if let Some(room) = &mut plan.room {
+        let (hear, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        room.tell = Some(tell);
+        first = Some(FirstProcess(hear));
+    }
     let child = move || {
-        new_session()?;
-        mounts(&mut plan)?;
+        match &plan.room {
+            Some(room) => room::enter(room, parent)?,
+            None => {
+                new_session()?;
+                mounts(&mut plan)?;
+            }
+        }
         if plan.gives_up {
             rights::give_up()?;
         }
-        die_with(parent)?;
+        if plan.room.is_none() {
+            die_with(parent)?;
+        }
         wall(&plan)?;
         close_at_exec()
     };
@@ -103,6 +169,7 @@ pub(crate) fn prepare(command: &mut tokio::process::Command, mut plan: ChildPlan
     unsafe {
         command.pre_exec(child);
     }
+    Ok(first)
 }
 
 /// Makes the command's child mount what the plan says and then end with `ECANCELED`: it never runs anything.
@@ -127,7 +194,7 @@ fn new_session() -> io::Result<()> {
 }
 
 /// The signal goes when the thread that forked ends: jobs are started on the runtime's own threads only.
-fn die_with(parent: u32) -> io::Result<()> {
+pub(super) fn die_with(parent: u32) -> io::Result<()> {
     // SAFETY: plain integers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into())?;
     // SAFETY: no arguments.
@@ -140,11 +207,7 @@ fn mounts(plan: &mut ChildPlan) -> io::Result<()> {
     let user = if plan.id_maps.is_some() { libc::CLONE_NEWUSER } else { 0 };
     // SAFETY: plain integers; the child of a fork has one thread.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS | user) }.into())?;
-    if let Some([users, groups]) = &plan.id_maps {
-        write_once(c"/proc/self/setgroups", b"deny")?;
-        write_once(c"/proc/self/uid_map", users)?;
-        write_once(c"/proc/self/gid_map", groups)?;
-    }
+    house::map_ids(plan.id_maps.as_ref())?;
     mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE)?;
     for folder in writable.iter_mut() {
         folder.mounts = copy_of_mounts(&folder.path)?;
@@ -160,70 +223,20 @@ fn mounts(plan: &mut ChildPlan) -> io::Result<()> {
         }
     }
     // The folder that the child stands in may lie below one of the new mounts.
-    // SAFETY: a C string that lives through the call.
-    check(unsafe { libc::chdir(plan.folder.as_ptr()) }.into())?;
-    Ok(())
-}
-
-fn mount(source: Option<&CStr>, target: &CStr, flags: libc::c_ulong) -> io::Result<()> {
-    let source = source.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: C strings that live through the call; the kernel accepts null for what these flags do not use.
-    check(unsafe { libc::mount(source, target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) }.into())?;
-    Ok(())
-}
-
-/// Closed at exec.
-fn copy_of_mounts(path: &CStr) -> io::Result<libc::c_int> {
-    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE.cast_unsigned();
-    // SAFETY: a C string that lives through the call, and plain integers.
-    let fd = check(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })?;
-    libc::c_int::try_from(fd).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))
-}
-
-fn put_mounts(mounts: libc::c_int, target: &CStr) -> io::Result<()> {
-    // SAFETY: C strings that live through the call, and plain integers.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_move_mount,
-            mounts,
-            c"".as_ptr(),
-            libc::AT_FDCWD,
-            target.as_ptr(),
-            libc::MOVE_MOUNT_F_EMPTY_PATH,
-        )
-    })?;
-    Ok(())
-}
-
-fn read_only(target: &CStr) -> io::Result<()> {
-    let attributes =
-        libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
-    // SAFETY: the structure and the C string live through the call, the size is that of the structure.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
-            target.as_ptr(),
-            libc::AT_RECURSIVE,
-            &raw const attributes,
-            size_of::<libc::mount_attr>(),
-        )
-    })?;
-    Ok(())
-}
-
-fn write_once(path: &CStr, bytes: &[u8]) -> io::Result<()> {
-    let file = rustix::fs::open(path, rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty())?;
-    rustix::io::write(&file, bytes)?;
-    Ok(())
+    chdir(&plan.folder)
 }
 
 fn wall(plan: &ChildPlan) -> io::Result<()> {
-    let Some(ruleset) = &plan.ruleset else { return Ok(()) };
+    if plan.ruleset.is_none() && plan.room.is_none() {
+        return Ok(());
+    }
     // SAFETY: plain integers.
     check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
-    // SAFETY: an open file descriptor and plain integers.
-    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })?;
+    if let Some(ruleset) = &plan.ruleset {
+        // SAFETY: an open file descriptor and plain integers.
+        check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })?;
+    }
+    plan.beneath.as_ref().map_or(Ok(()), |beneath| beneath.restrict())?;
     plan.filter.map_or(Ok(()), calls::hold)
 }
 

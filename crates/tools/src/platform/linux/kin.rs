@@ -15,6 +15,9 @@ use tokio::io::unix::AsyncFd;
 /// Main processes that another owner waits for.
 static LEADERS: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
 
+/// First processes of pid namespaces that nobody waits for any more.
+static DEAD: LazyLock<Mutex<Vec<Pid>>> = LazyLock::new(Mutex::default);
+
 /// Orphans below this process become its children. Once is enough.
 pub(crate) fn adopt_orphans() {
     static ONCE: LazyLock<bool> =
@@ -27,6 +30,8 @@ pub(crate) fn adopt_orphans() {
 pub(crate) struct Group {
     leader: Pid,
     mark: String,
+    /// The first process of the job's own pid namespace: all others of the job are below it, and die with it.
+    first: Option<(Pid, OwnedFd)>,
 }
 
 impl Group {
@@ -34,11 +39,28 @@ impl Group {
     pub(crate) fn new(leader: u32, mark: String) -> Option<Self> {
         let leader = i32::try_from(leader).ok().and_then(Pid::from_raw)?;
         LEADERS.lock().unwrap_or_else(PoisonError::into_inner).insert(leader);
-        Some(Self { leader, mark })
+        Some(Self { leader, mark, first: None })
+    }
+
+    /// The same for a job in a pid namespace of its own. None: its first process is gone already, or was cleared away.
+    pub(crate) fn with_first(mut self, first: Option<Pid>) -> Self {
+        self.first = first.and_then(|first| Some((first, pidfd(first)?)));
+        self
     }
 
     /// A signal to everything of the job while its main process has not been waited for.
     pub(crate) fn signal_all(&self, signal: Signal) {
+        if let Some((first, fd)) = &self.first {
+            if signal == Signal::KILL {
+                let _ = rustix::process::pidfd_send_signal(fd, signal);
+                let _ = rustix::process::kill_process(self.leader, signal);
+            } else {
+                for pid in below([*first]) {
+                    let _ = rustix::process::kill_process(pid, signal);
+                }
+            }
+            return;
+        }
         let strays = self.strays();
         // The main process is at least a zombie: its number is not somebody else's.
         let _ = rustix::process::kill_process_group(self.leader, signal);
@@ -83,6 +105,12 @@ impl Group {
 
     /// Ends all that is left behind; gives how many. Some may start others meanwhile: looked for again.
     pub(crate) async fn end_left_behind(&self) -> usize {
+        if let Some((first, fd)) = &self.first {
+            let ended = below([*first]).len();
+            let _ = rustix::process::pidfd_send_signal(fd, Signal::KILL);
+            self.first_gone().await;
+            return ended;
+        }
         let mut ended = HashSet::new();
         for _ in 0..64 {
             let left = self.left_behind();
@@ -103,6 +131,9 @@ impl Group {
 
     /// Ready when nothing of the job is left; what starts meanwhile counts.
     pub(crate) async fn gone(&self) {
+        if self.first.is_some() {
+            return self.first_gone().await;
+        }
         loop {
             let left = self.left_behind();
             if left.is_empty() {
@@ -113,8 +144,26 @@ impl Group {
     }
 }
 
+impl Group {
+    /// Ready when the first process of a pid namespace, and so all of it, is gone.
+    async fn first_gone(&self) {
+        if let Some((first, fd)) = &self.first
+            && let Ok(fd) = fd.try_clone()
+        {
+            wait_for_all(vec![(*first, fd)]).await;
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
+        if let Some((first, fd)) = &self.first {
+            // Mostly it is gone already. Where the call was dropped, it dies now, and is cleared away with a later one.
+            let _ = rustix::process::pidfd_send_signal(fd, Signal::KILL);
+            let mut dead = DEAD.lock().unwrap_or_else(PoisonError::into_inner);
+            dead.push(*first);
+            dead.retain(|pid| !is_cleared(*pid));
+        }
         LEADERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.leader);
     }
 }
@@ -126,6 +175,11 @@ fn is_leader(pid: Pid) -> bool {
 /// Whether it was a dead child of ours; it is gone then.
 fn cleared(pid: Pid) -> bool {
     matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)))
+}
+
+/// Whether it is no child of ours, any more or at all.
+fn is_cleared(pid: Pid) -> bool {
+    !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }
 
 fn pidfd(pid: Pid) -> Option<OwnedFd> {

@@ -3,6 +3,7 @@
 
 use super::child::check;
 use std::io;
+use std::sync::LazyLock;
 
 const CHOWN: u32 = 0;
 const DAC_OVERRIDE: u32 = 1;
@@ -49,13 +50,32 @@ pub(super) fn give_up() -> io::Result<()> {
     set()
 }
 
+/// Whether this process may make namespaces without a user namespace.
+pub(super) fn may_administer() -> bool {
+    const SYS_ADMIN: u32 = 21;
+    static MAY: LazyLock<bool> =
+        LazyLock::new(|| get().is_ok_and(|rights| rights[0].effective & (1 << SYS_ADMIN) != 0));
+    *MAY
+}
+
+/// Whether namespaces need a user namespace around them.
+pub(crate) fn needs_user_namespace() -> bool {
+    !may_administer()
+}
+
+fn get() -> io::Result<[Rights; 2]> {
+    let header = Header { version: VERSION_3, pid: 0 };
+    let mut rights = [Rights { effective: 0, permitted: 0, inheritable: 0 }; 2];
+    // SAFETY: the header and both halves live through the call and have the layout of version 3.
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw const header, &raw mut rights) })?;
+    Ok(rights)
+}
+
 /// Never more than there is: root in a container may have less than what is kept.
 fn set() -> io::Result<()> {
     let header = Header { version: VERSION_3, pid: 0 };
     let none = Rights { effective: 0, permitted: 0, inheritable: 0 };
-    let mut rights = [none; 2];
-    // SAFETY: the header and both halves live through the call and have the layout of version 3.
-    check(unsafe { libc::syscall(libc::SYS_capget, &raw const header, &raw mut rights) })?;
+    let rights = get()?;
     let kept = KEPT & rights[0].permitted;
     let rights = [Rights { effective: kept, permitted: kept, inheritable: 0 }, none];
     // SAFETY: as above; the kernel reads only.

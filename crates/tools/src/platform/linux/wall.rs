@@ -28,13 +28,13 @@ pub(crate) struct Wall {
 
 impl Wall {
     /// Writes only below `writable` (and to harmless devices), no TCP where the network is off.
-    pub(crate) fn build(writable: &[PathBuf], network: Network) -> Self {
+    pub(crate) fn build(writable: &[PathBuf], network: &Network) -> Self {
         let abi = abi();
         if abi < 1 {
             return Self::none("this kernel has no Landlock");
         }
         let filter = match network {
-            Network::Off => calls::filter(),
+            Network::Off | Network::AllowList(_) => calls::filter(),
             Network::On => None,
         };
         match ruleset(writable, network) {
@@ -44,10 +44,11 @@ impl Wall {
                     filter,
                     status: SandboxStatus {
                         kind: WallKind::WriteWall,
-                        abi: u32::try_from(abi).unwrap_or(0),
+                        abi: version(),
                         network_held: filter.is_some() && abi >= 4,
                         governors_held: false,
                         reason: missing(abi).or_else(|| unfiltered(network, filter.is_some())),
+                        ..SandboxStatus::none("")
                     },
                 },
                 None => Self::none("Landlock is switched off in this kernel"),
@@ -71,24 +72,29 @@ fn missing(abi: i64) -> Option<String> {
     }
 }
 
-fn unfiltered(network: Network, is_filtered: bool) -> Option<String> {
-    (network == Network::Off && !is_filtered)
+fn unfiltered(network: &Network, is_filtered: bool) -> Option<String> {
+    (*network != Network::On && !is_filtered)
         .then(|| "no filter of system calls: streams other than TCP are not held".to_owned())
 }
 
+/// The version of Landlock; 0 for none.
+pub(crate) fn version() -> u32 {
+    u32::try_from(abi()).unwrap_or(0)
+}
+
 /// The version of Landlock in the running kernel; 0 or less: none.
-fn abi() -> i64 {
+pub(super) fn abi() -> i64 {
     const VERSION: u32 = 1;
     // SAFETY: the documented way to ask for the version: no attributes, size 0.
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION) }
 }
 
-fn ruleset(writable: &[PathBuf], network: Network) -> Result<RulesetCreated, RulesetError> {
+fn ruleset(writable: &[PathBuf], network: &Network) -> Result<RulesetCreated, RulesetError> {
     let writes = AccessFs::from_write(KNOWN);
     // A device made by root would be a way round every rule.
     let given = writes & !(AccessFs::MakeBlock | AccessFs::MakeChar);
     let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(writes)?;
-    if network == Network::Off {
+    if *network != Network::On {
         rules = rules.handle_access(AccessNet::from_all(KNOWN))?;
     }
     let mut created =
