@@ -270,7 +270,8 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
     assert_eq!(holders, [file.clone()]);
     claw(&sandbox, &["logout", "anthropic"]).expect_code(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap().trim().replace([' ', '\n'], ""), r#"{"other":1}"#);
-    claw(&sandbox, &["-p", "hi"]).expect_code(2);
+    claw(&sandbox, &["-p", "hi"]).expect_code(0);
+    assert_eq!(provider.last_request().header("x-api-key"), None, "a server on this machine needs none");
     let wrong = Claw::new(CLAW, &sandbox).args(["login", "antropic"]).stdin("x\n").run(BOUND).expect_code(2);
     assert!(wrong.stderr.contains("did you mean `anthropic`?"), "{wrong}");
     assert_eq!(

@@ -254,10 +254,10 @@ impl ExpectedError {
             }
             Self::Inputs { .. } => Some("write a table of names and values, as JSON or TOML".to_owned()),
             Self::Settings { .. } => Some("`claw config` shows all settings with their places".to_owned()),
+            Self::Saved(_) => Some("repair it or move it away, and use `claw login` again".to_owned()),
             Self::Trust(_) => Some("repair it or move it away: without it, nothing is trusted".to_owned()),
             Self::Problems { .. }
             | Self::Edit(_)
-            | Self::Saved(_)
             | Self::ModeVariable { .. }
             | Self::Stdin(_)
             | Self::CannotWrite { .. }
@@ -360,6 +360,33 @@ mod tests {
         ]
     }
 
+    fn settings_errors() -> Vec<ExpectedError> {
+        use claw_agents::settings::{Diagnostic, Origin, Scope, Severity};
+        let origin = Origin {
+            scope: Scope::User,
+            file: Some("/s.json".into()),
+            line: 3,
+            column: 7,
+            key: "permissions.deny".into(),
+        };
+        let problem =
+            Diagnostic::new(Severity::Error, origin, "this is a text, and should be a list of texts")
+                .with_help("write [\"bash\"]");
+        vec![
+            ExpectedError::Settings { problems: vec![problem.clone()] },
+            ExpectedError::Settings { problems: vec![problem.clone(), problem.clone()] },
+            ExpectedError::Edit(EditError::Broken { path: "/s.json".into(), problem: Box::new(problem) }),
+            ExpectedError::Trust(claw_agents::trust::TrustError::Newer {
+                path: "/trust.json".into(),
+                version: 2,
+            }),
+            ExpectedError::Saved(claw_providers::saved::SavedError::Broken {
+                path: "/credentials.json".into(),
+                line: 2,
+            }),
+        ]
+    }
+
     fn other_errors() -> Vec<ExpectedError> {
         vec![
             ExpectedError::CannotRead {
@@ -394,7 +421,7 @@ mod tests {
 
     #[test]
     fn every_error_says_what_and_what_to_do() {
-        let all = usage_errors().into_iter().chain(other_errors());
+        let all = usage_errors().into_iter().chain(settings_errors()).chain(other_errors());
         let said: Vec<String> =
             all.map(|error| format!("[{}]\n{}", error.exit_code(), error.text())).collect();
         insta::assert_snapshot!(said.join("\n"));

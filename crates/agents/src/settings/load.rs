@@ -11,6 +11,7 @@ use super::text::parse;
 use super::typed::Settings;
 use super::walk::{Kind, walk};
 use crate::trust::TrustItem;
+use claw_tools::error::ToolError;
 use claw_tools::files::kind::open_regular;
 use claw_tools::files::paths;
 use std::io::Read;
@@ -130,6 +131,21 @@ fn seen(path: &Path) -> Option<(SystemTime, u64)> {
     Some((meta.modified().ok()?, meta.len()))
 }
 
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("it is a link out of the repository, to {}", .0.display())]
+    LeadsOut(PathBuf),
+    #[error(transparent)]
+    Refused(#[from] ToolError),
+    #[error("it cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("it is no UTF-8 text")]
+    NotText,
+}
+
 struct Reading<'a> {
     places: &'a Places,
     leaves: Vec<Leaf>,
@@ -145,7 +161,7 @@ impl Reading<'_> {
         match self.text(file) {
             Ok(Some(text)) => self.parsed(&text, &source, file.kind),
             Ok(None) => {}
-            Err(message) => self.wrong(&source, file.kind, message),
+            Err(why) => self.wrong(&source, file.kind, why.to_string()),
         }
     }
 
@@ -190,28 +206,25 @@ impl Reading<'_> {
     }
 
     /// The text of a file; `None` where there is none.
-    fn text(&self, file: &PlacedFile) -> Result<Option<String>, String> {
+    fn text(&self, file: &PlacedFile) -> Result<Option<String>, Unusable> {
         use std::io::ErrorKind::{NotADirectory, NotFound};
         match file.path.symlink_metadata() {
             Ok(_) => {}
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(None),
-            Err(error) => return Err(format!("it cannot be read: {error}")),
+            Err(error) => return Err(error.into()),
         }
         let resolved = paths::resolve(&file.path);
         if file.scope.is_of_repository() && !resolved.starts_with(paths::resolve(&self.places.project)) {
-            return Err(format!("it is a link out of the repository, to {}", resolved.display()));
+            return Err(Unusable::LeadsOut(resolved));
         }
-        let (opened, _) = open_regular(&resolved).map_err(|error| error.to_string())?;
+        let (opened, _) = open_regular(&resolved)?;
         let most = if file.kind == Kind::Shared { MOST_SHARED } else { MOST };
         let mut bytes = Vec::new();
-        opened
-            .take(most + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| format!("it cannot be read: {error}"))?;
+        opened.take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
-            return Err(format!("it is larger than {most} bytes"));
+            return Err(Unusable::TooLarge(most));
         }
-        String::from_utf8(bytes).map(Some).map_err(|_| "it is no UTF-8 text".to_owned())
+        String::from_utf8(bytes).map(Some).map_err(|_| Unusable::NotText)
     }
 }
 

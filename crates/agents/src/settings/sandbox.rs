@@ -77,6 +77,7 @@ fn network(merged: &Merged, word: Option<&str>) -> Option<Network> {
     let mode = merged.one(&["sandbox", "network", "mode"]).and_then(|leaf| leaf.node.text());
     let mut hosts = list(merged, &["sandbox", "allowedHosts"]);
     hosts.extend(list(merged, &["sandbox", "network", "hosts"]));
+    hosts.extend(list(merged, &["sandbox", "network", "allow-list"]));
     hosts.extend(list(merged, &["sandbox", "network", "allowedDomains"]));
     match mode.or(word) {
         Some("off") => Some(Network::Off),

@@ -107,6 +107,7 @@ pub fn parse(text: &str, source: &Arc<Source>) -> Result<Node, Diagnostic> {
 mod tests {
     use super::*;
     use crate::settings::Scope;
+    use proptest::prelude::*;
 
     fn source() -> Arc<Source> {
         Arc::new(Source { scope: Scope::User, file: Some("/s.json".into()), says: String::new() })
@@ -145,6 +146,37 @@ mod tests {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let text = format!("{{\"a\":{}1{}}}", open.repeat(100_000), close.repeat(100_000));
             assert!(parse(&text, &source()).unwrap_err().message.contains("nesting"));
+        }
+    }
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            ".{0,12}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+                prop::collection::hash_map(".{0,6}", inner, 0..6)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_what_is_read(value in json()) {
+            let text = serde_json::to_string_pretty(&serde_json::json!({ "x": value })).unwrap();
+            prop_assert_eq!(&parse(&text, &source()).unwrap().to_json()["x"], &value);
+        }
+
+        #[test]
+        fn no_text_brings_it_down(text in "[{}\\[\\]\",:/*a-zé0-9.\\\\ \n\u{feff}-]{0,80}") {
+            if let Ok(node) = parse(&text, &source()) {
+                let _ = crate::settings::walk::walk(&node, crate::settings::Kind::Settings);
+            }
         }
     }
 }

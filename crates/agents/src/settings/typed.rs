@@ -78,7 +78,7 @@ pub struct LimitSettings {
 pub struct CompactionSection {
     /// Whether a conversation shrinks by itself.
     pub auto: Option<bool>,
-    /// Part of the window, 0 to 1.
+    /// Up to 1: a part of the window; above: tokens. Percent are parts already.
     pub threshold: Option<f64>,
     /// Messages that stay as they are.
     pub preserve_recent_messages: Option<usize>,
@@ -355,7 +355,7 @@ fn compaction(merged: &Merged) -> CompactionSection {
     let threshold = merged.one(&["compaction", "threshold"]).and_then(|leaf| leaf.node.to_json().as_f64());
     CompactionSection {
         auto: merged.one(&["compaction", "auto"]).map(|leaf| leaf.node.value == Value::Bool(true)),
-        threshold: threshold.map(|part| if part > 1.0 { part / 100.0 } else { part }),
+        threshold: threshold.map(|said| if said > 1.0 && said <= 100.0 { said / 100.0 } else { said }),
         preserve_recent_messages: sized(number(merged, &["compaction", "preserveRecentMessages"]))
             .map(|said: Sourced<usize>| said.value),
     }

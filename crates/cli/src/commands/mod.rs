@@ -15,5 +15,5 @@ mod runtime;
 mod shown;
 pub mod skills;
 pub mod trust;
-mod trusting;
+pub mod trusting;
 pub mod workflow;

@@ -9,7 +9,7 @@ use claw_agents::trust::{Decision, TrustItem};
 ///
 /// # Errors
 /// The decision cannot be kept.
-pub(super) fn ask(setup: &mut Setup) -> Result<(), ExpectedError> {
+pub fn ask(setup: &mut Setup) -> Result<(), ExpectedError> {
     let items = setup.origin.undecided(&setup.settings);
     if items.is_empty() {
         return Ok(());

@@ -8,6 +8,7 @@ const SAND: Who = Who::Trusted(ItemKind::Sandbox);
 const NETWORK: &[Key] = &[
     Key::new("mode", Ty::Word(&["off", "allow-list", "on"]), SAND, "off, through the proxy, on"),
     Key::new("hosts", Ty::List(&Ty::Text), SAND, "hosts of the allow-list"),
+    Key::new("allow-list", Ty::List(&Ty::Text), SAND, "as `hosts`"),
     Key::new("allowedDomains", Ty::List(&Ty::Text), SAND, "as `hosts`"),
     Key::new(
         "deniedDomains",
@@ -41,7 +42,7 @@ pub(super) const SANDBOX: &[Key] = &[
     Key::new("allowedHosts", Ty::List(&Ty::Text), SAND, "hosts of the allow-list"),
     Key::new("caches", Ty::List(&Ty::Path), SAND, "cache folders of build tools"),
     Key::new("env", Ty::List(&Ty::Text), SAND, "variables of yours that commands see"),
-    Key::new("kind", Ty::Word(&["auto", "full", "write-wall"]), SAND, "which wall"),
+    Key::new("kind", Ty::Word(&["auto", "full", "write-wall", "none"]), SAND, "which wall"),
     Key::new(
         "autoAllowBashIfSandboxed",
         Ty::Bool,

@@ -28,7 +28,12 @@ const LIMITS: &[Key] = &[
 
 const COMPACTION: &[Key] = &[
     Key::new("auto", Ty::Bool, Who::Anyone, "whether a conversation shrinks by itself"),
-    Key::new("threshold", Ty::Float(0.0, 100.0), Who::Anyone, "part of the window (0.8), or percent (80)"),
+    Key::new(
+        "threshold",
+        Ty::Float(0.0, 1e9),
+        Who::Anyone,
+        "part of the window (0.8), percent (80), or tokens (150000)",
+    ),
     Key::new("preserveRecentMessages", Ty::Int(0, 1000), Who::Anyone, "messages that stay as they are"),
 ];
 
