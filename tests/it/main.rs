@@ -33,6 +33,8 @@ mod kit_selftest;
 mod lack;
 mod library;
 #[cfg(test)]
+mod lead;
+#[cfg(test)]
 mod machine;
 #[cfg(test)]
 mod nodes;

@@ -12,6 +12,10 @@ use std::ffi::OsString;
 /// One command, ready to run.
 #[derive(Debug)]
 pub enum Command {
+    /// `claw` alone.
+    Lead(Box<TalkFlags>),
+    /// `claw init`.
+    Init(ModelsFlags),
     /// `claw run`.
     Run(Box<RunFlags>),
     /// `claw -p`.
@@ -89,7 +93,7 @@ fn mean(cli: Cli) -> Result<Command, Early> {
                 message: format!("{flag} needs a question"),
                 hint: Some("write `claw -p \"…\"` or name a command; see `claw --help`".to_owned()),
             })),
-            None => Err(Early::Incomplete(Cli::command().render_help().to_string())),
+            None => Ok(Command::Lead(Box::new(talk))),
         },
     }
 }
@@ -115,6 +119,7 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         Sub::Trust(command) => Command::Trust(command),
         Sub::Login(flags) => Command::Login(flags),
         Sub::Logout(flags) => Command::Logout(flags),
+        Sub::Init(flags) => Command::Init(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })
 }

@@ -30,7 +30,7 @@ const FRAME: Duration = Duration::from_millis(60);
 const TICK: Duration = Duration::from_millis(100);
 /// From the wish to end to the end.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Keys and news that are taken before the screen is drawn.
+/// News that are taken before the screen is drawn.
 const BATCH: usize = 512;
 /// Answers of slash commands that may wait.
 const DEEDS: usize = 64;
@@ -78,7 +78,7 @@ pub(super) struct Drive {
 }
 
 enum Woken {
-    Key(Option<Key>),
+    Keys(Option<Vec<Key>>),
     News(Option<LeadEvent>),
     Asked(Option<Asked>),
     Team(Option<TeamNews>),
@@ -153,7 +153,7 @@ impl Drive {
             biased;
             signal = signals.next() => Woken::Signal(signal),
             job = jobs.next() => Woken::Job(job),
-            key = next_key(keys) => Woken::Key(key),
+            keys = next_keys(keys) => Woken::Keys(keys),
             Some(deeds) = self.deeds.1.recv() => Woken::Deeds(deeds),
             asked = open(&mut self.wires.asks) => Woken::Asked(asked),
             news = open(&mut self.wires.team_news) => Woken::Team(news),
@@ -174,8 +174,8 @@ impl Drive {
     async fn on(&mut self, woken: Woken) -> Result<Option<Ended>, ExpectedError> {
         self.dirty = true;
         match woken {
-            Woken::Key(None) => return Ok(Some(Ended::Exit(exit::HANGUP))),
-            Woken::Key(Some(key)) => self.on_keys(key).await?,
+            Woken::Keys(None) => return Ok(Some(Ended::Exit(exit::HANGUP))),
+            Woken::Keys(Some(keys)) => self.on_keys(keys).await?,
             Woken::News(Some(event)) => {
                 if self.on_news(event) {
                     return Ok(Some(self.end_now()));
@@ -265,24 +265,18 @@ impl Drive {
         }
     }
 
-    async fn on_keys(&mut self, key: Key) -> Result<(), ExpectedError> {
-        let mut next = Some(key);
-        let mut count = 0;
-        while let Some(key) = next.take() {
+    async fn on_keys(&mut self, keys: Vec<Key>) -> Result<(), ExpectedError> {
+        for key in keys {
             if let Some(pager) = &mut self.pager {
                 if !pager.on(&key, terminal_size().1) {
                     self.pager = None;
                 }
-            } else {
-                let desk = self.desk(false);
-                let now = self.now();
-                for act in self.state.on_key(key, &Words { desk: &desk }, now) {
-                    self.act(act).await?;
-                }
+                continue;
             }
-            count += 1;
-            if count < BATCH {
-                next = self.terminal.as_mut().and_then(|(_, keys)| keys.waiting());
+            let desk = self.desk(false);
+            let now = self.now();
+            for act in self.state.on_key(key, &Words { desk: &desk }, now) {
+                self.act(act).await?;
             }
         }
         // What a person types is seen at once.
@@ -497,9 +491,9 @@ impl Drive {
     }
 }
 
-async fn next_key(keys: Option<&mut Keys>) -> Option<Key> {
+async fn next_keys(keys: Option<&mut Keys>) -> Option<Vec<Key>> {
     match keys {
-        Some(keys) => keys.next().await,
+        Some(keys) => keys.some().await,
         None => std::future::pending().await,
     }
 }

@@ -9,10 +9,13 @@ mod changes;
 mod deed;
 mod drive;
 mod editor;
+mod interim;
 mod news;
+mod open;
 mod picker;
 mod plain;
 mod slash;
+mod start;
 mod state;
 mod status;
 #[cfg(test)]
@@ -20,3 +23,5 @@ mod tests;
 mod tool_lines;
 mod view;
 mod words;
+
+pub use start::run;

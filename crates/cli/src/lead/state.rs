@@ -193,10 +193,6 @@ impl State {
         self.asks.retain(|ask| ask.id != id);
     }
 
-    pub(super) fn is_asked(&self, id: u64) -> bool {
-        self.asks.iter().any(|ask| ask.id == id)
-    }
-
     /// What a slash command gave back.
     pub(super) fn on_deed(&mut self, deed: Deed) -> Option<Act> {
         match deed {
