@@ -9,7 +9,6 @@ mod changes;
 mod deed;
 mod drive;
 mod editor;
-mod interim;
 mod news;
 mod open;
 mod picker;

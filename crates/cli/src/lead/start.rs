@@ -4,7 +4,7 @@ use super::asker::ScreenAsker;
 use super::changes::branch;
 use super::drive::{Drive, Ended, Wires};
 use super::editor::HistoryFile;
-use super::open::{Beginning, open};
+use super::open::{Beginning, Wanted, open};
 use super::plain::Plain;
 use super::state::State;
 use super::status::Status;
@@ -14,9 +14,10 @@ use crate::error::ExpectedError;
 use crate::services::{Setup, config_home};
 use crate::terminal::paint::ThemeName;
 use crate::terminal::{
-    TerminalSurroundings, is_drawable, stdin_is_terminal, stdout_is_terminal, terminal_size,
+    TerminalSurroundings, is_drawable, say, stdin_is_terminal, stdout_is_terminal, terminal_size,
 };
 use claw_agents::permission::Permission;
+use claw_agents::settings::Theme;
 use claw_kernel::safe_name;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,11 +40,13 @@ pub fn run(flags: TalkFlags) -> Result<u8, ExpectedError> {
     if !stdout_is_terminal() {
         return Err(without_terminal(ExpectedError::EmptyPrompt));
     }
-    let setup = Arc::new(Setup::read(flags.cwd.as_deref())?);
+    let mut setup = Setup::read_with(flags.cwd.as_deref(), &flags.settings)?;
+    commands::trusting::ask(&mut setup)?;
+    setup.origin.tell(&setup.settings);
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
-    let model = flags.model.clone().unwrap_or_else(|| setup.config.default_model());
+    let model = setup.model(flags.model.as_deref());
     setup.check_model(&model)?;
-    commands::block_on_task(sessions(setup, flags, permission, model))
+    commands::block_on_task(sessions(Arc::new(setup), flags, permission, model))
 }
 
 /// What is said where nobody can type.
@@ -63,11 +66,23 @@ async fn sessions(
     permission: Permission,
     model: String,
 ) -> Result<u8, ExpectedError> {
-    let mut beginning = Beginning { flags, permission, model, session: None };
+    let mut beginning = Beginning { flags, permission, model, wanted: Wanted::New };
+    let mut before: Option<Wanted> = None;
     loop {
-        match session(&setup, &beginning).await? {
-            Ended::Exit(code) => return Ok(code),
-            Ended::Resume(session) => beginning.session = Some(session),
+        match session(&setup, &beginning).await {
+            Ok(Ended::Exit(code)) => return Ok(code),
+            Ok(Ended::Session { wanted, left }) => {
+                beginning.wanted = wanted;
+                before = Some(left);
+            }
+            // What cannot be opened is said, and the one before is there again.
+            Err(error) => match before.take() {
+                Some(wanted) => {
+                    say(&error.text());
+                    beginning.wanted = wanted;
+                }
+                None => return Err(error),
+            },
         }
     }
 }
@@ -79,13 +94,14 @@ async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, Exp
     let team = opened.team.clone();
     let wires = Wires { orders: opened.orders, news: opened.news, asks, team: opened.team, team_news };
     let history = HistoryFile::at(project_folder(setup).join("history.jsonl"));
-    let state = State::new(theme(), history.load(), status(setup, beginning), terminal_size());
+    let state = State::new(theme(setup), history.load(), status(setup, beginning), terminal_size());
     let ended = if is_drawable(&TerminalSurroundings::of_process(false)) {
         Drive::new(state, Arc::clone(setup), wires, history).run().await
     } else {
         Plain::new(state, Arc::clone(setup), wires).run().await
     };
     // What was told to stop and does not ends with the process.
+    let _ = tokio::time::timeout(PATIENCE, opened.lead.ended()).await;
     let _ = tokio::time::timeout(PATIENCE, team.leave()).await;
     opened.services.sandboxes.close();
     ended
@@ -109,8 +125,15 @@ fn status(setup: &Setup, beginning: &Beginning) -> Status {
     }
 }
 
-/// By what the terminal says of its ground.
-fn theme() -> ThemeName {
+/// As the settings say, else by what the terminal says of its ground.
+fn theme(setup: &Setup) -> ThemeName {
+    if let Some(theme) = &setup.settings.theme {
+        return match theme.value {
+            Theme::Dark => ThemeName::Dark,
+            Theme::Light => ThemeName::Light,
+            Theme::None => ThemeName::None,
+        };
+    }
     let ground = std::env::var("COLORFGBG").ok();
     match ground.as_deref().and_then(|colors| colors.rsplit(';').next()) {
         Some("7" | "15") => ThemeName::Light,

@@ -201,10 +201,6 @@ impl State {
                     lines.iter().flat_map(|line| line.wrap(self.room(), &Line::plain("  "))).collect();
                 self.put(lines);
             }
-            Deed::Markdown(text) => {
-                let lines = markdown::render(&text, &self.theme, self.room());
-                self.put(lines);
-            }
             Deed::Wrong(text) => self.wrong(&text),
             Deed::Pick(pick) => self.dialog = Some(Dialog::Pick(Picker::new(pick))),
             Deed::Confirm { question, deed } => self.dialog = Some(Dialog::Confirm { question, deed }),
@@ -214,7 +210,7 @@ impl State {
             }
             Deed::Write(text) => self.editor.set(&text),
             Deed::Page { title, text } => return Some(Act::Page { title, text }),
-            other @ (Deed::Order(_) | Deed::Prompt { .. } | Deed::Resume(_) | Deed::Refresh | Deed::Quit) => {
+            other @ (Deed::Order(_) | Deed::Prompt { .. } | Deed::Resume(_) | Deed::Fork | Deed::Refresh | Deed::Quit) => {
                 return Some(Act::Deed(Box::new(other)));
             }
         }
