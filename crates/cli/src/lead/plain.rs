@@ -146,7 +146,7 @@ impl Plain {
                 return Ok(own.map(|own| Ended::Session { wanted: Wanted::Copy(own), left: Wanted::New }));
             }
             Deed::Quit => return Ok(Some(Ended::Exit(exit::OK))),
-            Deed::Theme(_) | Deed::Write(_) | Deed::Refresh => {}
+            Deed::Theme(_) | Deed::Refresh => {}
         }
         Ok(None)
     }
@@ -250,7 +250,7 @@ impl Plain {
 
 /// One question, answered by a line.
 async fn question(asked: Asked) {
-    let Asked { request, mut reply } = asked;
+    let Asked::Question { request, mut reply, .. } = asked else { return };
     let text = format!(
         "\n{} wants to use {}:\n{}{}\nAllow it? [y] once, [s] for this session, [N] no, or write why not: ",
         visible_line(&request.label),

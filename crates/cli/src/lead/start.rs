@@ -92,6 +92,7 @@ async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, Exp
     let (door, team_news) = mpsc::channel(TEAM_NEWS);
     let opened = open(setup, beginning, Arc::new(asker), door).await?;
     let team = opened.team.clone();
+    let orders = opened.orders.clone();
     let wires = Wires { orders: opened.orders, news: opened.news, asks, team: opened.team, team_news };
     let history = HistoryFile::at(project_folder(setup).join("history.jsonl"));
     let state = State::new(theme(setup), history.load(), status(setup, beginning), terminal_size());
@@ -100,6 +101,8 @@ async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, Exp
     } else {
         Plain::new(state, Arc::clone(setup), wires).run().await
     };
+    orders.stop_because("the user left");
+    drop(orders);
     // What was told to stop and does not ends with the process.
     let _ = tokio::time::timeout(PATIENCE, opened.lead.ended()).await;
     let _ = tokio::time::timeout(PATIENCE, team.leave()).await;

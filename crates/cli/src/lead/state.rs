@@ -208,7 +208,6 @@ impl State {
                 self.theme = name.theme();
                 self.note(&format!("theme {}", name.word()));
             }
-            Deed::Write(text) => self.editor.set(&text),
             Deed::Page { title, text } => return Some(Act::Page { title, text }),
             other @ (Deed::Order(_) | Deed::Prompt { .. } | Deed::Resume(_) | Deed::Fork | Deed::Refresh | Deed::Quit) => {
                 return Some(Act::Deed(Box::new(other)));

@@ -183,13 +183,13 @@ fn questions_stand_in_the_place_of_the_input_one_after_another() {
 #[test]
 fn a_list_is_narrowed_and_chosen_from() {
     let mut state = state(60, 20);
-    let item = |text: &str| PickItem { text: text.into(), about: "about".into(), deed: Deed::Write(text.into()) };
+    let item = |text: &str| PickItem { text: text.into(), about: "about".into(), deed: Deed::Resume(text.into()) };
     let items = vec![item("alpha"), item("beta"), item("gamma")];
     state.on_deed(Deed::Pick(Pick { title: "Which?".into(), items }));
     typed(&mut state, "et");
     assert!(shown(&mut state).contains("❯ beta"));
-    press(&mut state, Key::Enter);
-    assert_eq!(state.editor.text(), "beta");
+    let chosen = press(&mut state, Key::Enter);
+    assert_eq!(chosen, [Act::Deed(Box::new(Deed::Resume("beta".into())))]);
     state.on_deed(Deed::Confirm { question: "Really?".into(), deed: Box::new(Deed::Quit) });
     assert_eq!(press(&mut state, Key::Enter), [], "the default is no");
     state.on_deed(Deed::Confirm { question: "Really?".into(), deed: Box::new(Deed::Quit) });

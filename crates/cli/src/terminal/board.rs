@@ -16,7 +16,7 @@ const RECOUNT: Duration = Duration::from_millis(500);
 
 /// Draws frames of one board.
 #[derive(Debug)]
-pub(super) struct BoardReader {
+pub struct BoardReader {
     danger: Option<String>,
     many: Vec<ManyView>,
     counted: Option<(Instant, u64)>,
@@ -24,7 +24,7 @@ pub(super) struct BoardReader {
 
 impl BoardReader {
     /// `danger`: the mode, where it is dangerous.
-    pub(super) fn new(danger: Option<String>) -> Self {
+    pub fn new(danger: Option<String>) -> Self {
         Self { danger, many: Vec::new(), counted: None }
     }
 

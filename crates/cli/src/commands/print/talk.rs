@@ -310,6 +310,8 @@ fn show(event: &AgentEvent, looks_on: bool) {
         | AgentEvent::Asking { .. }
         | AgentEvent::ToolEnded { .. }
         | AgentEvent::Hook(_)
+        | AgentEvent::Compacted { .. }
+        | AgentEvent::Context { .. }
         | AgentEvent::TurnKept { .. } => return,
     };
     say(&format!("{line}\n"));
