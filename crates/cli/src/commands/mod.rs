@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod completions;
+pub mod init;
 pub mod models;
 mod plan_file;
 pub mod print;

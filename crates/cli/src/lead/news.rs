@@ -22,6 +22,7 @@ impl State {
             LeadEvent::Agent(event) => self.on_agent(event, now),
             LeadEvent::TurnEnded { outcome, .. } => self.on_turn_ended(&outcome, now),
             LeadEvent::Unheard { messages } => self.on_unheard(&messages),
+            LeadEvent::Told { .. } => {}
             LeadEvent::Compacted { removed, before, after, without_model } => {
                 let how = without_model.map(|why| format!(" (without the model: {why})")).unwrap_or_default();
                 let (before, after) = (tokens(before), tokens(after));

@@ -31,6 +31,29 @@ impl BoardReader {
 
     /// One frame. `notice` says what goes on with the run itself.
     pub fn draw(&mut self, board: &Board, notice: Option<&str>, screen: &mut Screen) {
+        let view = self.view(board, notice);
+        screen.draw(&view);
+    }
+
+    /// The lines of agents at work, within so many columns and rows; none where nobody works.
+    pub fn lines(&mut self, board: &Board, width: usize, rows: usize) -> Vec<String> {
+        let view = self.view(board, None);
+        if view.rows.is_empty() || rows == 0 {
+            return Vec::new();
+        }
+        let shown = if view.rows.len() + view.more > rows { rows - 1 } else { rows };
+        let elapsed = view.header.elapsed;
+        let width = width.saturating_sub(1);
+        let mut lines: Vec<String> =
+            view.rows.iter().take(shown).map(|row| super::line::row(row, width, elapsed)).collect();
+        let hidden = view.rows.len() + view.more - lines.len();
+        if hidden > 0 {
+            lines.push(super::line::more(hidden, width));
+        }
+        lines
+    }
+
+    fn view(&mut self, board: &Board, notice: Option<&str>) -> View {
         self.recount(board);
         let now = clock::now();
         let head = board.head();
@@ -61,7 +84,7 @@ impl BoardReader {
             notice: notice.map(str::to_owned),
         };
         let more = (head.running + head.waiting).saturating_sub(rows.len());
-        screen.draw(&View { header, many: self.many.clone(), rows, more });
+        View { header, many: self.many.clone(), rows, more }
     }
 
     fn recount(&mut self, board: &Board) {
