@@ -150,6 +150,24 @@ impl Setup {
         if self.moved { self.path(typed) } else { typed.to_owned() }
     }
 
+    /// A path as typed by a person, `~` included, from the working folder.
+    pub fn typed_path(&self, typed: &str) -> PathBuf {
+        match typed.strip_prefix("~/") {
+            Some(below) => home().join(below),
+            None if typed == "~" => home(),
+            None => self.path(Path::new(typed)),
+        }
+    }
+
+    /// A path as it is shown: below the user's home with `~`.
+    pub fn shown_path(&self, path: &Path) -> String {
+        match path.strip_prefix(home()) {
+            Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
+            Ok(below) => format!("~/{}", below.display()),
+            Err(_) => path.display().to_string(),
+        }
+    }
+
     /// A path as typed, from the working folder.
     pub fn path(&self, typed: &Path) -> PathBuf {
         self.cwd.join(typed)

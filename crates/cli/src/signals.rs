@@ -73,3 +73,48 @@ impl Signals {
         }
     }
 }
+
+/// The signals of the shell's job control, as events: whoever owns the terminal gives it back before the process stops.
+#[derive(Debug)]
+pub struct JobControl {
+    stop: Signal,
+    go_on: Signal,
+}
+
+/// What the shell wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Stop.
+    Stop,
+    /// It goes on: whatever the terminal's settings were, they may be others now.
+    GoOn,
+}
+
+impl JobControl {
+    /// Within a runtime. From here on SIGTSTP does not stop the process by itself.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn listen() -> Result<Self, ExpectedError> {
+        let on = |number: rustix::process::Signal| {
+            signal(SignalKind::from_raw(number.as_raw()))
+                .map_err(|error| ExpectedError::Fault(format!("cannot listen to signals: {error}")))
+        };
+        Ok(Self { stop: on(rustix::process::Signal::TSTP)?, go_on: on(rustix::process::Signal::CONT)? })
+    }
+
+    /// The next one. Cancel-safe.
+    pub async fn next(&mut self) -> Job {
+        tokio::select! {
+            Some(()) = self.stop.recv() => Job::Stop,
+            Some(()) = self.go_on.recv() => Job::GoOn,
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// Stops this process until the shell lets it go on.
+pub fn stop_here() {
+    // A process may always stop itself.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+}

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod completions;
 pub mod config;
+pub mod init;
 pub mod login;
 pub mod logout;
 pub mod models;

@@ -103,12 +103,8 @@ impl AskView {
             return Line::styled("Why not? ", theme.strong).with(words, Style::PLAIN).with("▏", theme.accent);
         }
         let mut line = Line::styled("Allow it? ", theme.strong);
-        let keys = [
-            ("y", " once "),
-            ("s", " this session "),
-            ("n", " no (Enter) "),
-            ("w", " no, with a word"),
-        ];
+        let keys =
+            [("y", " once "), ("s", " this session "), ("n", " no (Enter) "), ("w", " no, with a word")];
         for (key, what) in keys {
             line.push(format!("[{key}]"), theme.accent);
             line.push(what, Style::PLAIN);
@@ -189,7 +185,10 @@ mod tests {
             assert!(lines.len() <= 24, "{}", lines.len());
             let text: Vec<String> = lines.iter().map(Line::text).collect();
             assert!(!text.concat().contains(|c: char| c.is_control()));
-            assert!(text.iter().any(|line| line.contains("line 1")) && text.iter().any(|line| line.contains("line 500")));
+            assert!(
+                text.iter().any(|line| line.contains("line 1"))
+                    && text.iter().any(|line| line.contains("line 500"))
+            );
             assert!(lines.iter().all(|line| line.width() <= width));
         }
     }

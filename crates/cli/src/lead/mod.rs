@@ -2,4 +2,21 @@
 //!
 //! Owns the conversation's look and its keys. Must not know how a model is asked or a tool works.
 
+mod act;
+mod ask_view;
+mod asker;
+mod changes;
+mod deed;
+mod drive;
 mod editor;
+mod news;
+mod picker;
+mod plain;
+mod slash;
+mod state;
+mod status;
+#[cfg(test)]
+mod tests;
+mod tool_lines;
+mod view;
+mod words;

@@ -2,9 +2,10 @@
 
 use super::state::{Doing, RunningCall, State};
 use super::tool_lines::{EndedCall, ended, summary};
-use crate::terminal::figures::{took, tokens};
+use crate::terminal::figures::{tokens, took};
 use crate::terminal::paint::{Line, Style};
 use claw_agents::event::AgentEvent;
+use claw_agents::hooks::{HookNews, HookState};
 use claw_agents::lead::{LeadEvent, LeadView};
 use claw_agents::outcome::{AgentEnd, AgentOutcome};
 use claw_providers::message::Block;
@@ -22,10 +23,13 @@ impl State {
             LeadEvent::Agent(event) => self.on_agent(event, now),
             LeadEvent::TurnEnded { outcome, .. } => self.on_turn_ended(&outcome, now),
             LeadEvent::Unheard { messages } => self.on_unheard(&messages),
+            LeadEvent::Told { .. } => {}
             LeadEvent::Compacted { removed, before, after, without_model } => {
                 let how = without_model.map(|why| format!(" (without the model: {why})")).unwrap_or_default();
                 let (before, after) = (tokens(before), tokens(after));
-                self.note(&format!("compacted: {removed} messages became a summary, {before} → {after} tokens{how}"));
+                self.note(&format!(
+                    "compacted: {removed} messages became a summary, {before} → {after} tokens{how}"
+                ));
             }
             LeadEvent::Reckoning(reckoning) => {
                 let session = reckoning.session;
@@ -135,11 +139,16 @@ impl State {
             AgentEvent::ToolEnded { call, tool, is_error, result } => {
                 let running = self.calls.iter().position(|running| running.call == call);
                 let running = running.map(|at| self.calls.remove(at));
-                let (subject, started) = running.map_or((String::new(), now), |run| (run.subject, run.started));
+                let (subject, started) =
+                    running.map_or((String::new(), now), |run| (run.subject, run.started));
                 let took = now.saturating_sub(started);
                 self.on_call_ended(EndedCall { tool, subject, is_error, result, patch: Vec::new(), took });
             }
             AgentEvent::TurnKept { .. } => {}
+            AgentEvent::Hook(HookNews { event, command, state: HookState::Started, .. }) => {
+                self.what(format!("{event} hook {command}"));
+            }
+            AgentEvent::Hook(_) => {}
             AgentEvent::Note(text) => self.note(&text),
         }
     }

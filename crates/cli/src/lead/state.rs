@@ -292,7 +292,8 @@ impl State {
             .lines()
             .enumerate()
             .flat_map(|(n, line)| {
-                let line = Line::styled(if n == 0 { "❯ " } else { "  " }, self.theme.accent).with(line, style);
+                let line =
+                    Line::styled(if n == 0 { "❯ " } else { "  " }, self.theme.accent).with(line, style);
                 line.wrap(self.room(), &Line::plain("  "))
             })
             .collect();
@@ -379,6 +380,7 @@ impl State {
 /// A path such as `/etc/passwd is wrong` is a prompt.
 fn is_command(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
-    !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
+    !word.is_empty()
+        && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
         && !line.starts_with(char::is_whitespace)
 }

@@ -16,7 +16,7 @@ const RECOUNT: Duration = Duration::from_millis(500);
 
 /// Draws frames of one board.
 #[derive(Debug)]
-pub(super) struct BoardReader {
+pub struct BoardReader {
     danger: Option<String>,
     many: Vec<ManyView>,
     counted: Option<(Instant, u64)>,
@@ -24,8 +24,26 @@ pub(super) struct BoardReader {
 
 impl BoardReader {
     /// `danger`: the mode, where it is dangerous.
-    pub(super) fn new(danger: Option<String>) -> Self {
+    pub fn new(danger: Option<String>) -> Self {
         Self { danger, many: Vec::new(), counted: None }
+    }
+
+    /// The lines of agents at work, within so many columns and rows; none where nobody works.
+    pub fn lines(&mut self, board: &Board, width: usize, rows: usize) -> Vec<String> {
+        let (view, _) = self.view(board, None, None);
+        if view.rows.is_empty() || rows == 0 {
+            return Vec::new();
+        }
+        let shown = if view.rows.len() + view.more > rows { rows - 1 } else { rows };
+        let elapsed = view.header.elapsed;
+        let width = width.saturating_sub(1);
+        let mut lines: Vec<String> =
+            view.rows.iter().take(shown).map(|row| super::line::row(row, width, elapsed)).collect();
+        let hidden = view.rows.len() + view.more - lines.len();
+        if hidden > 0 {
+            lines.push(super::line::more(hidden, width));
+        }
+        lines
     }
 
     /// All of it now, and which steps the rows are. `notice` says what goes on with the run itself; `kept` stays a row

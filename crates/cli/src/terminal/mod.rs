@@ -32,6 +32,7 @@ mod tail;
 mod trusting;
 mod view;
 
+pub use board::BoardReader;
 pub use closed::stdout_is_closed;
 pub use controls::Wish;
 pub use detect::{Surroundings as TerminalSurroundings, kind};
@@ -40,12 +41,11 @@ pub use gate::GateQuestion;
 pub use keys::{Key, Keys};
 pub use pager::Pager;
 pub use panel::Panel;
-pub use panics::install as install_panic_hook;
+pub use panics::{Faults, install as install_panic_hook};
 pub use presses::Pressed;
-pub use question::{Question, TerminalAsker, confirm};
+pub use question::{Question, TerminalAsker, Unwanted, ask_again, confirm};
 pub use raw::{RawMode, size as terminal_size, write as write_terminal};
 pub use region::{Picture, Region};
-pub use screen::Screen;
 pub use screen::{Screen, Told as ScreenTold};
 pub use secret::hidden_line;
 pub use stdio::{

@@ -1,7 +1,7 @@
 //! A panic is never hidden: its message goes above the bars where there are some, else straight to standard error.
 
 use std::sync::Mutex;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The screen that is drawn at this moment.
 static SCREEN: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
@@ -42,6 +42,29 @@ impl Drop for Held {
     fn drop(&mut self) {
         if let Ok(mut held) = SCREEN.lock() {
             *held = None;
+        }
+    }
+}
+
+/// Panics on their way to a screen that is drawn elsewhere; nothing is written beside it as long as this is held.
+#[derive(Debug)]
+pub struct Faults {
+    texts: UnboundedReceiver<String>,
+    _held: Held,
+}
+
+impl Faults {
+    /// From now on.
+    pub fn hold() -> Self {
+        let (door, texts) = unbounded_channel();
+        Self { texts, _held: Held::by(door) }
+    }
+
+    /// The next one. Cancel-safe.
+    pub async fn next(&mut self) -> String {
+        match self.texts.recv().await {
+            Some(text) => text,
+            None => std::future::pending().await,
         }
     }
 }

@@ -98,11 +98,11 @@ impl Question {
 
 /// Ends the reading thread when the question is dropped.
 #[derive(Default)]
-pub(super) struct Unwanted(Arc<AtomicBool>);
+pub struct Unwanted(Arc<AtomicBool>);
 
 impl Unwanted {
     /// Set when the question is dropped.
-    pub(super) fn flag(&self) -> Arc<AtomicBool> {
+    pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn ask_line(text: &str, unwanted: &AtomicBool) -> Option<String> {
 }
 
 /// The same, where what was typed ahead is meant for it.
-pub(super) fn ask_again(text: &str, unwanted: &AtomicBool) -> Option<String> {
+pub fn ask_again(text: &str, unwanted: &AtomicBool) -> Option<String> {
     say(text);
     while !stdin_ready(LOOK) {
         if unwanted.load(Ordering::Relaxed) {

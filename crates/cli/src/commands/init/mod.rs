@@ -4,4 +4,4 @@ mod begin;
 mod describe;
 mod stack;
 
-pub use begin::{Beginning, FileDone, begin, run};
+pub use begin::{begin, run};

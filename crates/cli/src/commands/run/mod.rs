@@ -8,4 +8,4 @@ mod lines;
 mod watch;
 
 pub use begin::run;
-pub(super) use end::folder as folder_error;
+pub(crate) use end::folder as folder_error;

@@ -14,5 +14,4 @@ mod text;
 pub use history::History;
 pub use history_file::HistoryFile;
 pub use input::{Edit, Editor};
-pub use layout::Layout;
 pub use menu::{Choice, Completer, Menu};

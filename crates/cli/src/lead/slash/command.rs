@@ -6,6 +6,8 @@ use super::super::status::Status;
 use crate::services::Setup;
 use crate::terminal::paint::{Theme, ThemeName};
 use claw_agents::lead::{LeadView, Reckoning};
+use claw_orchestrator::report::board::Board;
+use claw_orchestrator::run::SessionTeam;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -28,6 +30,10 @@ pub(in crate::lead) struct Desk {
     pub(in crate::lead) kept: Vec<(String, String)>,
     /// The theme.
     pub(in crate::lead) theme: ThemeName,
+    /// What the session's agents do, where there are some.
+    pub(in crate::lead) board: Option<Arc<Board>>,
+    /// The way to them.
+    pub(in crate::lead) team: SessionTeam,
 }
 
 impl Desk {

@@ -3,6 +3,7 @@
 //! Owns what they are called and what they give back. Must not draw anything.
 
 mod add_dir;
+mod agents;
 mod clear;
 mod command;
 mod compact;
@@ -48,6 +49,7 @@ static ALL: &[&dyn Slash] = &[
     &diff::Diff,
     &review::Review,
     &output::Output,
+    &agents::Agents,
     &runs::Runs,
     &stop::Stop,
     &memory::Memory,

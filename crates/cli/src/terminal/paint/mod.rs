@@ -8,6 +8,6 @@ mod style;
 mod theme;
 
 pub use depth::{ColorVariables, Depth};
-pub use line::{Line, Span};
+pub use line::Line;
 pub use style::{Color, Style};
-pub use theme::{Theme, ThemeName, UnknownTheme};
+pub use theme::{Theme, ThemeName};
