@@ -286,3 +286,22 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
         0
     );
 }
+
+#[test]
+fn the_users_hooks_run_before_those_of_a_repository_that_is_trusted() {
+    let call = || Reply::tool("call-1", "bash", json!({"command": "true"}));
+    let provider = ScriptedProvider::queue([call(), Reply::text("done"), call(), Reply::text("done")]);
+    let sandbox = Sandbox::anthropic(&provider).with_git();
+    let hook = |who: &str| format!(r#"{{"hooks": {{"PreToolUse": ["echo {who}"]}}}}"#);
+    sandbox.write_home(".claude/settings.json", hook("from-the-user"));
+    sandbox.write(".claude/settings.json", hook("from-the-project"));
+    let told = |args: &[&str]| {
+        claw(&sandbox, args).expect_code(0);
+        provider.last_request().text.clone()
+    };
+    let untrusting = told(&["-p", "hi"]);
+    assert!(untrusting.contains("from-the-user") && !untrusting.contains("from-the-project"), "{untrusting}");
+    let trusting = told(&["-p", "hi", "--trust"]);
+    let at = |word: &str| trusting.find(word).unwrap_or_else(|| panic!("no {word} in {trusting}"));
+    assert!(at("from-the-user") < at("from-the-project"));
+}

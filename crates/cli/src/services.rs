@@ -305,7 +305,7 @@ impl Setup {
             logs,
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),
-            hooks: Arc::new(extensions::hooks(&self.cwd, redactor)),
+            hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
             shared: claw_agents::services::Shared::with_env(self.command_env()),
