@@ -31,6 +31,7 @@ pub use origin::{Origin, Scope, Sourced};
 pub use permissions::PermissionSettings;
 pub use places::{PlacedFile, Places};
 pub use reference::reference;
+pub use sandbox::{Filesystem, Network, SandboxSection};
 pub use typed::{
     CompactionSection, LimitSettings, OauthSettings, PluginSettings, RawItem, Settings, StatusLine, Theme,
 };

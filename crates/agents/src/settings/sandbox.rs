@@ -1,74 +1,89 @@
-//! `sandbox`: from what is written to what the room of the sandbox takes.
+//! `sandbox`, as written: the room of the sandbox gives it its meaning.
 
-use super::diagnostic::{Diagnostic, Severity};
-use super::leaf::Leaf;
 use super::merged::Merged;
-use super::node::{Node, Value};
+use super::node::Value;
 use super::places::Places;
 use super::typed::{list, path_of};
-use claw_tools::sandbox::{FilesystemSetting, HostRule, KindSetting, NetworkSetting, SandboxSettings};
+use std::path::PathBuf;
 
-/// Where hosts of the allow-list stand.
-const HOSTS: [&[&str]; 4] = [
-    &["sandbox", "allowedHosts"],
-    &["sandbox", "network", "hosts"],
-    &["sandbox", "network", "allow-list"],
-    &["sandbox", "network", "allowedDomains"],
-];
-
-/// What is not said is as it is without settings.
-pub(super) fn sandbox(merged: &Merged, places: &Places, problems: &mut Vec<Diagnostic>) -> SandboxSettings {
-    let usual = SandboxSettings::default();
-    let word = |name: &str| merged.one(&["sandbox", name]).and_then(|leaf| leaf.node.text());
-    let folders = |name: &str| {
-        merged.one(&["sandbox", name]).map(|leaf| -> Vec<String> {
-            let texts = leaf.node.elements().iter().filter_map(Node::text);
-            texts.map(|text| path_of(leaf, text, places).display().to_string()).collect()
-        })
-    };
-    let enabled = merged.one(&["sandbox", "enabled"]).map(|leaf| leaf.node.value == Value::Bool(true));
-    SandboxSettings {
-        enabled: enabled.unwrap_or(usual.enabled),
-        kind: match word("kind") {
-            Some("write-wall") => KindSetting::WriteWall,
-            Some("none") => KindSetting::None,
-            Some(_) | None => KindSetting::Full,
-        },
-        filesystem: match word("filesystem") {
-            Some("off") => FilesystemSetting::Off,
-            Some("allow-list") => FilesystemSetting::AllowList,
-            Some(_) | None => FilesystemSetting::WorkspaceOnly,
-        },
-        allowed_mounts: folders("allowedMounts").unwrap_or_default(),
-        network: network(merged, word("network"), problems),
-        caches: folders("caches").unwrap_or(usual.caches),
-        env: list(merged, &["sandbox", "env"]),
-    }
+/// What commands may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filesystem {
+    /// Everything.
+    Off,
+    /// The workspace.
+    WorkspaceOnly,
+    /// The workspace and the folders that are listed.
+    AllowList,
 }
 
-/// Hosts alone mean the allow-list.
-fn network(merged: &Merged, word: Option<&str>, problems: &mut Vec<Diagnostic>) -> NetworkSetting {
-    let mode = merged.one(&["sandbox", "network", "mode"]).and_then(|leaf| leaf.node.text());
-    let mut hosts = Vec::new();
-    for leaf in HOSTS.iter().filter_map(|path| merged.one(path)) {
-        hosts.extend(leaf.node.elements().iter().filter_map(|node| host(leaf, node, problems)));
-    }
-    match mode.or(word) {
-        Some("off") => NetworkSetting::Off,
-        Some("on") => NetworkSetting::On,
-        Some(_) => NetworkSetting::AllowList(hosts),
-        None if hosts.is_empty() => NetworkSetting::Off,
-        None => NetworkSetting::AllowList(hosts),
-    }
+/// Whether commands reach the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// They do not.
+    Off,
+    /// These hosts, through the proxy.
+    AllowList(Vec<String>),
+    /// They do.
+    On,
 }
 
-fn host(leaf: &Leaf, node: &Node, problems: &mut Vec<Diagnostic>) -> Option<HostRule> {
-    match HostRule::try_from(node.text()?.to_owned()) {
-        Ok(host) => Some(host),
-        Err(error) => {
-            let origin = node.place.origin(&leaf.key());
-            problems.push(Diagnostic::new(Severity::Error, origin, error.to_string()));
-            None
+/// `sandbox`; `None`: nothing is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxSection {
+    /// Whether there is a wall.
+    pub enabled: Option<bool>,
+    /// What commands may write.
+    pub filesystem: Option<Filesystem>,
+    /// Folders that commands may write as well.
+    pub allowed_mounts: Vec<PathBuf>,
+    /// Whether commands reach the network.
+    pub network: Option<Network>,
+    /// Cache folders of build tools.
+    pub caches: Vec<PathBuf>,
+    /// Variables of the user that commands see.
+    pub env: Vec<String>,
+    /// Which wall; `None` = the best there is.
+    pub kind: Option<String>,
+}
+
+impl SandboxSection {
+    pub(super) fn new(merged: &Merged, places: &Places) -> Self {
+        let word = |name: &str| merged.one(&["sandbox", name]).and_then(|leaf| leaf.node.text());
+        let folders = |name: &str| -> Vec<PathBuf> {
+            let leaf = merged.one(&["sandbox", name]);
+            let paths =
+                leaf.iter().flat_map(|leaf| leaf.node.elements().iter().map(move |node| (leaf, node)));
+            paths.filter_map(|(leaf, node)| Some(path_of(leaf, node.text()?, places))).collect()
+        };
+        Self {
+            enabled: merged.one(&["sandbox", "enabled"]).map(|leaf| leaf.node.value == Value::Bool(true)),
+            filesystem: match word("filesystem") {
+                Some("off") => Some(Filesystem::Off),
+                Some("workspace-only") => Some(Filesystem::WorkspaceOnly),
+                Some("allow-list") => Some(Filesystem::AllowList),
+                Some(_) | None => None,
+            },
+            allowed_mounts: folders("allowedMounts"),
+            network: network(merged, word("network")),
+            caches: folders("caches"),
+            env: list(merged, &["sandbox", "env"]),
+            kind: word("kind").filter(|kind| *kind != "auto").map(str::to_owned),
         }
+    }
+}
+
+fn network(merged: &Merged, word: Option<&str>) -> Option<Network> {
+    let mode = merged.one(&["sandbox", "network", "mode"]).and_then(|leaf| leaf.node.text());
+    let mut hosts = list(merged, &["sandbox", "allowedHosts"]);
+    hosts.extend(list(merged, &["sandbox", "network", "hosts"]));
+    hosts.extend(list(merged, &["sandbox", "network", "allow-list"]));
+    hosts.extend(list(merged, &["sandbox", "network", "allowedDomains"]));
+    match mode.or(word) {
+        Some("off") => Some(Network::Off),
+        Some("on") => Some(Network::On),
+        Some(_) => Some(Network::AllowList(hosts)),
+        None if hosts.is_empty() => None,
+        None => Some(Network::AllowList(hosts)),
     }
 }

@@ -7,10 +7,9 @@ use super::node::{Node, Value};
 use super::origin::{Scope, Sourced};
 use super::permissions::PermissionSettings;
 use super::places::Places;
-use super::sandbox::sandbox;
+use super::sandbox::SandboxSection;
 use crate::trust::TrustItem;
 use claw_providers::config::ProfileSettings;
-use claw_tools::sandbox::SandboxSettings;
 use indexmap::IndexMap;
 use std::path::PathBuf;
 
@@ -125,7 +124,7 @@ pub struct Settings {
     /// Plugins.
     pub plugins: PluginSettings,
     /// The wall round commands.
-    pub sandbox: SandboxSettings,
+    pub sandbox: SandboxSection,
     /// Variables for claw and its commands.
     pub env: IndexMap<String, Sourced<String>>,
     /// For `claw login`.
@@ -163,7 +162,7 @@ impl Settings {
                 .is_some_and(|leaf| leaf.node.value == Value::Bool(true)),
             mcp_servers: raw(merged, &["mcpServers"]),
             plugins: plugins(merged, places),
-            sandbox: sandbox(merged, places, &mut problems),
+            sandbox: SandboxSection::new(merged, places),
             env: merged
                 .below(&["env"])
                 .map(|leaf| (leaf.name().to_owned(), leaf.sourced(scalar(&leaf.node))))
