@@ -305,3 +305,25 @@ fn the_users_hooks_run_before_those_of_a_repository_that_is_trusted() {
     let at = |word: &str| trusting.find(word).unwrap_or_else(|| panic!("no {word} in {trusting}"));
     assert!(at("from-the-user") < at("from-the-project"));
 }
+
+#[test]
+fn what_claw_keeps_of_the_user_is_his_alone_whatever_the_umask() {
+    let sandbox = Sandbox::new().with_git();
+    sandbox.write(".claude/settings.json", r#"{"hooks": {"Stop": ["true"]}}"#);
+    let program = format!(
+        "umask 000; cd {:?}; {CLAW:?} config set theme none && {CLAW:?} trust accept --all && echo sk-x | {CLAW:?} login openai",
+        sandbox.project()
+    );
+    let output = Claw::new("/bin/sh", &sandbox).args(["-c", &program]).run(BOUND).expect_code(0);
+    for name in
+        ["settings.json", "trust.json", "credentials.json", "settings.lock", "trust.lock", "credentials.lock"]
+    {
+        let meta = sandbox
+            .home()
+            .join(".claw")
+            .join(name)
+            .metadata()
+            .unwrap_or_else(|e| panic!("{name}: {e}\n{output}"));
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
