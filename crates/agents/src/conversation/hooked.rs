@@ -72,16 +72,22 @@ impl CallDesk {
                 };
                 let denial = Denial {
                     tool: tool.name().to_owned(),
-                    subject: effect.as_ref().map(|effect| super::calls::what(&input, effect)).unwrap_or_default(),
+                    subject: effect
+                        .as_ref()
+                        .map(|effect| super::calls::what(&input, effect))
+                        .unwrap_or_default(),
                     reason: format!("PreToolUse hook `{hook}`: {said}"),
                 };
                 let denial = Some(Denial { subject: self.redacted(&denial.subject), ..denial });
                 return Err(Box::new(CallReport { denial, ..CallReport::of(CallResult::error(said)) }));
             }
-            Some((HookDecision::Ask, hook)) => {
-                HookVerdict::Ask { hook: format!("PreToolUse hook `{hook}`"), reason: verdict.messages.join("\n") }
+            Some((HookDecision::Ask, hook)) => HookVerdict::Ask {
+                hook: format!("PreToolUse hook `{hook}`"),
+                reason: verdict.messages.join("\n"),
+            },
+            Some((HookDecision::Allow, hook)) => {
+                HookVerdict::Allow { hook: format!("PreToolUse hook `{hook}`") }
             }
-            Some((HookDecision::Allow, hook)) => HookVerdict::Allow { hook: format!("PreToolUse hook `{hook}`") },
             None => HookVerdict::None,
         };
         if let Some(rewritten) = verdict.input {

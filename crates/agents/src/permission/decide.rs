@@ -7,6 +7,8 @@ use super::mode::{Asking, Permission};
 use super::rule::{Subject, exact};
 use super::rules::{Allowed, Call, RuleSet, Said, host_of};
 use super::shell::analyse;
+use claw_tools::tool::Effect;
+use std::path::Path;
 
 /// What a hook says of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,7 +139,14 @@ impl Judge<'_> {
     fn must_ask(&self, hook: &HookVerdict) -> Option<Decision> {
         let remedy = "a person's word at a terminal".to_owned();
         if let HookVerdict::Ask { hook, reason } = hook {
-            return Some(self.ask(format!("the {hook} wants it to be asked{}{reason}", if reason.is_empty() { "" } else { ": " }), remedy, Lasting::No));
+            return Some(self.ask(
+                format!(
+                    "the {hook} wants it to be asked{}{reason}",
+                    if reason.is_empty() { "" } else { ": " }
+                ),
+                remedy,
+                Lasting::No,
+            ));
         }
         if let Some(rule) = self.said.ask {
             return Some(self.ask(format!("the {rule} asks for it"), remedy, Lasting::No));
@@ -265,16 +274,10 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a command node of a workflow file could ever run: what rules and mode say of its line before anything runs.
-/// `None`: it could.
-pub fn refuses_command(
-    mode: Permission,
-    line: &str,
-    rules: &RuleSet,
-    workspace: &std::path::Path,
-) -> Option<String> {
+/// Why a command of a workflow file never runs: what the rules say of its line. `None`: they let it run.
+pub fn refuses_command(line: &str, rules: &RuleSet, workspace: &Path) -> Option<String> {
     let input = serde_json::json!({ "command": line });
-    let effect = claw_tools::tool::Effect { executes: Some(line.to_owned()), ..Default::default() };
+    let effect = Effect { executes: Some(line.to_owned()), ..Effect::default() };
     let call = Call {
         tool: "bash",
         aliases: &["shell"],
@@ -283,8 +286,7 @@ pub fn refuses_command(
         workspace,
         folder: workspace,
     };
-    let said = rules.about(&call);
-    said.deny.map(|rule| format!("the {rule} denies it; mode in force: {mode}"))
+    rules.about(&call).deny.map(|rule| format!("the {rule} denies it"))
 }
 
 /// Whether a mode that a file asks for is more than it may have.

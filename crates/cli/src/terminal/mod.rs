@@ -42,7 +42,7 @@ pub use pager::Pager;
 pub use panel::Panel;
 pub use panics::install as install_panic_hook;
 pub use presses::Pressed;
-pub use question::{Question, TerminalAsker, confirm};
+pub use question::{Question, TerminalPresenter, confirm};
 pub use raw::{RawMode, size as terminal_size, write as write_terminal};
 pub use region::{Picture, Region};
 pub use screen::Screen;

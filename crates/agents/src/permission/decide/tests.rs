@@ -88,10 +88,14 @@ fn a_hook_answers_the_question_of_the_mode_and_no_other() {
     assert_eq!(word(&judge("read-only", &write("/w/proj/x"), &none, &hook_allows())), "deny");
     assert_eq!(word(&judge("danger-full-access", &bash("git push"), &asks, &hook_allows())), "ask");
     assert_eq!(word(&judge("workspace-write", &write("/w/proj/.claw/x"), &none, &hook_allows())), "ask");
-    let denies = HookVerdict::Deny { hook: "PreToolUse hook `check.sh`".into(), reason: "not on Fridays".into() };
+    let denies =
+        HookVerdict::Deny { hook: "PreToolUse hook `check.sh`".into(), reason: "not on Fridays".into() };
     let decision = judge("danger-full-access", &bash("ls"), &rules(&[(Kind::Allow, "Bash")]), &denies);
     let Decision::Deny { reason, by } = decision else { panic!("{decision:?}") };
-    assert!(reason.contains("the PreToolUse hook `check.sh` denies it: not on Fridays; mode in force"), "{reason}");
+    assert!(
+        reason.contains("the PreToolUse hook `check.sh` denies it: not on Fridays; mode in force"),
+        "{reason}"
+    );
     assert_eq!(by.as_deref(), Some("PreToolUse hook `check.sh`"));
     let asks = HookVerdict::Ask { hook: "PreToolUse hook `check.sh`".into(), reason: "sure?".into() };
     assert_eq!(word(&judge("danger-full-access", &bash("ls"), &none, &asks)), "ask");

@@ -13,5 +13,6 @@ mod word;
 mod wrap;
 
 pub use command::{Analysis, Doubt, SimpleCommand};
+pub use quote::quoted;
 pub use scan::{analyse, rough_words};
 pub use word::Word;

@@ -1,4 +1,9 @@
-//! The inside of quotes: `$'…'`, and backquotes.
+//! Quotes: a word in them, and the inside of `$'…'` and backquotes.
+
+/// One word of a command line that means exactly this text.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
 
 /// The text of `$'…'`, from behind its opening quote: what it means, and the bytes up to and with the closing one.
 /// `None`: it does not close.
