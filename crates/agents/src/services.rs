@@ -6,7 +6,7 @@ use crate::conversation::{AnswerSchema, Toolbox};
 use crate::definition::AgentDefinition;
 use crate::hooks::Hooks;
 use crate::model::Model;
-use crate::permission::{Asker, Permission};
+use crate::permission::{Asker, Permission, RuleSet};
 pub use crate::sandboxes::{Loan, Sandboxes};
 use claw_kernel::durable::LogWriter;
 use claw_kernel::redact::Redactor;
@@ -32,6 +32,8 @@ pub struct AgentServices {
     pub redactor: Arc<Redactor>,
     /// Writes transcripts.
     pub logs: LogWriter,
+    /// What people allowed, denied or want to be asked for.
+    pub rules: Arc<RuleSet>,
     /// Whom to ask.
     pub asker: Arc<dyn Asker>,
     /// The sandbox of commands.

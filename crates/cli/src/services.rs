@@ -2,8 +2,10 @@
 //!
 //! The only room that reads the environment. Nothing is written before a run or a conversation starts.
 
+mod rules;
 mod settings;
 
+pub use rules::ToolFlags;
 pub use settings::SettingsOrigin;
 
 use crate::args::SettingsFlags;
@@ -12,7 +14,7 @@ use crate::extensions;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
-use claw_agents::permission::{Asker, Permission, Reach};
+use claw_agents::permission::{Asker, Permission, Reach, RuleSet, refuses_command};
 use claw_agents::roles::Catalog;
 use claw_agents::services::{AgentServices, Sandboxes};
 use claw_agents::settings::{Scope, Settings, Sourced};
@@ -44,6 +46,8 @@ pub struct Setup {
     pub settings: Settings,
     /// Files, diagnostics, decisions: where the settings come from.
     pub origin: SettingsOrigin,
+    /// Permission rules of settings and flags.
+    pub rules: RuleSet,
     catalog: Catalog,
     moved: bool,
 }
@@ -131,7 +135,8 @@ impl Setup {
         let origin = SettingsOrigin::read(&cwd, flags)?;
         let settings = origin.usable()?;
         let config = origin.providers(&settings)?;
-        Ok(Self { cwd, config, settings, origin, catalog: Catalog::builtin(), moved })
+        let rules = rules::of_settings(&settings)?;
+        Ok(Self { cwd, config, settings, origin, rules, catalog: Catalog::builtin(), moved })
     }
 
     /// Decisions were made: what counts is looked at again.
@@ -142,6 +147,7 @@ impl Setup {
         self.origin.read_decisions()?;
         self.settings = self.origin.usable()?;
         self.config = self.origin.providers(&self.settings)?;
+        self.rules = rules::of_settings(&self.settings)?;
         Ok(())
     }
 
@@ -247,30 +253,17 @@ impl Setup {
         BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
     }
 
-    /// Canonical names of tools as typed.
+    /// The canonical name of a tool as typed.
     ///
     /// # Errors
-    /// A name that is no tool, or a rule.
-    pub fn tools(&self, typed: &[String]) -> Result<Vec<String>, ExpectedError> {
+    /// A name that is no tool.
+    fn canonical(&self, name: &str) -> Result<String, ExpectedError> {
         let registry = self.registry();
-        let known = || registry.names().map(str::to_owned).collect::<Vec<_>>();
-        typed
-            .iter()
-            .map(|name| name.trim())
-            .filter(|name| !name.is_empty())
-            .map(|name| match registry.canonical(name) {
-                Some(canonical) => Ok(canonical.to_owned()),
-                None if name.contains('(') => Err(ExpectedError::Usage {
-                    message: format!("`{name}` is a rule; only names of tools are understood here"),
-                    hint: Some(format!("tools are {}", known().join(", "))),
-                }),
-                None => Err(ExpectedError::UnknownTool {
-                    word: name.to_owned(),
-                    near: registry.near(name).map(str::to_owned),
-                    known: known(),
-                }),
-            })
-            .collect()
+        registry.canonical(name).map(str::to_owned).ok_or_else(|| ExpectedError::UnknownTool {
+            word: name.to_owned(),
+            near: registry.near(name).map(str::to_owned),
+            known: registry.names().map(str::to_owned).collect(),
+        })
     }
 
     /// Takes all known secrets out of texts.
@@ -303,6 +296,7 @@ impl Setup {
             registry: Arc::new(self.registry()),
             redactor: redactor.clone(),
             logs,
+            rules: Arc::new(self.rules.clone()),
             asker,
             sandboxes: Sandboxes::new(Vec::new(), false),
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
@@ -341,6 +335,22 @@ impl Surroundings for Setup {
 
     fn canonical_tool(&self, name: &str) -> Option<String> {
         self.registry().canonical(name).map(str::to_owned)
+    }
+
+    fn refused_tool(&self, name: &str) -> Option<String> {
+        let registry = self.registry();
+        let tool = registry.get(name)?;
+        self.rules.denies_tool(tool.name(), tool.aliases()).map(|rule| format!("the {rule} denies it"))
+    }
+
+    fn refused_mode(&self, mode: Permission) -> Option<String> {
+        let ceiling = self.settings.permissions.ceiling.as_ref()?;
+        (mode.reach > ceiling.value.reach)
+            .then(|| format!("{} lets no mode go past {}", ceiling.origin, ceiling.value))
+    }
+
+    fn refused_command(&self, line: &str) -> Option<String> {
+        refuses_command(line, &self.rules, &self.cwd)
     }
 
     fn read_text(&self, path: &Path) -> std::io::Result<String> {

@@ -111,6 +111,7 @@ async fn run(text: &str) -> Option<usize> {
         registry: Arc::new(Registry::builtin()),
         redactor: Arc::new(Redactor::default()),
         logs: logs.clone(),
+        rules: Arc::default(),
         asker: Arc::new(NobodyToAsk),
         sandboxes: Sandboxes::new(Vec::new(), false),
         hooks: Arc::new(claw_agents::hooks::Hooks::none()),

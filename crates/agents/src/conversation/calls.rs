@@ -3,15 +3,18 @@
 //! Owns the order of these. Must not know turns or models.
 
 use super::core::{CallResult, PlannedCall};
-use super::hooked::{Heard, Word};
+use super::hooked::Heard;
 use crate::children::{self, Background, BackgroundTool, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
 use crate::outcome::Denial;
-use crate::permission::{AskRequest, Decision, Permission, Places, Reply, decide};
+use crate::permission::{
+    AskRequest, Call, Decision, HookVerdict, Permission, Places, Question, Reply, decide,
+};
 use crate::sandboxes::wall_of;
 use crate::services::AgentServices;
+use crate::transcript::{Record, Verdict};
 use claw_kernel::cancel::{CancelToken, DropGuard};
 use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
@@ -79,6 +82,8 @@ struct Turn {
 pub(crate) struct CallReport {
     pub(crate) result: CallResult,
     pub(crate) denial: Option<Denial>,
+    /// What was decided about it, where that is worth a line of the transcript.
+    pub(crate) decided: Option<Record>,
     pub(crate) log_failed: Option<EffectLogFailed>,
     /// The tool was called.
     pub(crate) ran: bool,
@@ -86,7 +91,7 @@ pub(crate) struct CallReport {
 
 impl CallReport {
     pub(crate) fn of(result: CallResult) -> Self {
-        Self { result, denial: None, log_failed: None, ran: false }
+        Self { result, denial: None, decided: None, log_failed: None, ran: false }
     }
     pub(crate) fn cancelled() -> Self {
         Self::of(CallResult { is_cancelled: true, ..CallResult::error("cancelled") })
@@ -95,9 +100,16 @@ impl CallReport {
 
 /// Why a call does not run.
 enum Stop {
-    Denied(Denial),
+    Denied {
+        denial: Denial,
+        /// The rule, the hook or the person; `None`: the mode.
+        by: Option<String>,
+    },
     Cancelled,
 }
+
+/// Who let a call pass that the mode alone would not have; `None`: the mode did.
+type Passed = Option<(Verdict, String)>;
 
 impl CallDesk {
     /// Looks at what each call would do. Calls that write one file run in their order, all others at the same time.
@@ -159,11 +171,11 @@ impl CallDesk {
             Ok(heard) => heard,
             Err(report) => return *report,
         };
-        let Heard { input, effect, word, said } = heard;
+        let Heard { input, effect, hook, said } = heard;
         let told = self.told_after(&input);
         let report = match effect {
             Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
-            Ok(effect) => self.with_effect(no, tool, (input, turn), (effect, word), cancel).await,
+            Ok(effect) => self.with_effect(no, tool, (input, turn), (effect, hook), cancel).await,
         };
         self.after(no, tool, (told, said), report, cancel).await
     }
@@ -173,17 +185,35 @@ impl CallDesk {
         no: CallNo,
         tool: &dyn Tool,
         (input, turn): (Value, Turn),
-        (effect, word): (Effect, Word),
+        (effect, hook): (Effect, HookVerdict),
         cancel: &CancelToken,
     ) -> CallReport {
-        match self.gate(no, tool, (&input, word), &effect, cancel).await {
-            Ok(()) => {}
+        let record = |verdict, by: Option<String>| {
+            let (call, tool) = (no.to_string(), tool.name().to_owned());
+            Some(Record::Permission { call, tool, verdict, by })
+        };
+        let decided = match self.gate(no, tool, (&input, &effect), hook, cancel).await {
+            Ok(passed) => passed.and_then(|(verdict, by)| record(verdict, Some(by))),
             Err(Stop::Cancelled) => return CallReport::cancelled(),
-            Err(Stop::Denied(denial)) => {
+            Err(Stop::Denied { denial, by }) => {
                 let result = CallResult::error(format!("denied: {}", denial.reason));
-                return CallReport { denial: Some(denial), ..CallReport::of(result) };
+                let decided = record(Verdict::Denied, by);
+                return CallReport { denial: Some(denial), decided, ..CallReport::of(result) };
             }
-        }
+        };
+        let report = self.with_leave(no, tool, (input, turn), effect, cancel).await;
+        CallReport { decided, ..report }
+    }
+
+    /// It may run.
+    async fn with_leave(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        (input, turn): (Value, Turn),
+        effect: Effect,
+        cancel: &CancelToken,
+    ) -> CallReport {
         if cancel.is_cancelled() {
             return CallReport::cancelled();
         }
@@ -279,47 +309,94 @@ impl CallDesk {
         &self,
         no: CallNo,
         tool: &dyn Tool,
-        (input, word): (&Value, Word),
-        effect: &Effect,
+        (input, effect): (&Value, &Effect),
+        hook: HookVerdict,
         cancel: &CancelToken,
-    ) -> Result<(), Stop> {
-        let (asked, tool) = (tool, tool.name());
-        let denied = |reason: String| {
-            Stop::Denied(Denial { tool: tool.to_owned(), subject: self.redacted(&what(effect)), reason })
+    ) -> Result<Passed, Stop> {
+        let folder = self.context.folder.current();
+        let call = Call {
+            tool: tool.name(),
+            aliases: tool.aliases(),
+            input,
+            effect,
+            workspace: self.context.sandbox.workspace(),
+            folder: &folder,
         };
-        let decision = word.heeded(self.permission, effect, decide(self.permission, effect, self.places()));
-        let (why, remedy) = match decision {
-            Decision::Allow => return Ok(()),
-            Decision::Deny { reason } => return Err(denied(self.redacted(&reason))),
-            Decision::Ask { why, remedy } => (self.redacted(&why), remedy),
-        };
-        match self.before_question(no, asked, input, &why, cancel).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(reason) => return Err(denied(reason)),
+        match decide(self.permission, &call, self.places(), &self.services.rules, &hook) {
+            Decision::Allow { by } => Ok(by.map(|by| (Verdict::Allowed, by))),
+            Decision::Deny { reason, by } => Err(self.denied(tool, (input, effect), &reason, by)),
+            Decision::Ask(question) => self.ask(no, tool, (input, effect), question, cancel).await,
         }
-        self.events.send(AgentEvent::Asking { call: no, tool: tool.to_owned() }).await;
-        let question = AskRequest {
-            agent: self.id.clone(),
-            label: self.label.clone(),
-            tool: tool.to_owned(),
-            subject: self.redacted(&what(effect)),
-            why: why.clone(),
-        };
+    }
+
+    /// A person's word.
+    async fn ask(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        (input, effect): (&Value, &Effect),
+        question: Question,
+        cancel: &CancelToken,
+    ) -> Result<Passed, Stop> {
+        let why = self.redacted(&question.why);
+        match self.before_question(no, tool, input, &why, cancel).await {
+            Ok(true) if question.is_of_mode => {
+                return Ok(Some((Verdict::Allowed, "a PermissionRequest hook".to_owned())));
+            }
+            Ok(_) => {}
+            Err(reason) => {
+                let by = Some("a PermissionRequest hook".to_owned());
+                return Err(self.denied(tool, (input, effect), &reason, by));
+            }
+        }
+        self.events.send(AgentEvent::Asking { call: no, tool: tool.name().to_owned() }).await;
+        let remedy = question.remedy.clone();
+        let request = self.request(tool, (input, effect), question);
         let reply = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Stop::Cancelled),
-            reply = self.services.asker.ask(question) => reply,
-            reply = self.calling_for_attention(tool, cancel) => reply,
+            reply = self.services.asker.ask(request) => reply,
+            reply = self.calling_for_attention(tool.name(), cancel) => reply,
+        };
+        let denied = |reason: &str, by: Option<&str>| {
+            Err(self.denied(tool, (input, effect), reason, by.map(str::to_owned)))
         };
         match reply {
-            Reply::Allow => Ok(()),
-            Reply::Deny { message: None } => Err(denied("the user said no".to_owned())),
+            Reply::Allow => Ok(Some((Verdict::Answered, "the user".to_owned()))),
+            Reply::Deny { message: None } => denied(&format!("the user said no ({why})"), Some("the user")),
             Reply::Deny { message: Some(words) } => {
-                Err(denied(format!("the user said no: {}", self.redacted(&words))))
+                denied(&format!("the user said no: {words} ({why})"), Some("the user"))
             }
-            Reply::Nobody => Err(denied(format!("{why}; nobody is there to ask; {remedy} would allow it"))),
+            Reply::Nobody => denied(&format!("{why}; nobody is there to ask; {remedy} would allow it"), None),
         }
+    }
+
+    fn request(&self, tool: &dyn Tool, (input, effect): (&Value, &Effect), question: Question) -> AskRequest {
+        AskRequest {
+            agent: self.id.clone(),
+            label: self.label.clone(),
+            tool: tool.name().to_owned(),
+            subject: self.redacted(&what(input, effect)),
+            parts: question.parts.iter().map(|part| self.redacted(part)).collect(),
+            why: self.redacted(&question.why),
+            // A rule that holds a secret is not written anywhere.
+            rule: question.rule.filter(|rule| self.redacted(rule) == *rule),
+        }
+    }
+
+    fn denied(
+        &self,
+        tool: &dyn Tool,
+        (input, effect): (&Value, &Effect),
+        reason: &str,
+        by: Option<String>,
+    ) -> Stop {
+        let denial = Denial {
+            tool: tool.name().to_owned(),
+            subject: self.redacted(&what(input, effect)),
+            reason: self.redacted(reason),
+        };
+        Stop::Denied { denial, by }
     }
 
     async fn call(&self, tool: &dyn Tool, judged: &Effect, input: Value, cancel: &CancelToken) -> CallResult {
@@ -353,18 +430,22 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// The command or the paths of a call.
-pub(super) fn what(effect: &Effect) -> String {
+/// The command or the resolved paths of a call, else what its input says.
+pub(super) fn what(input: &Value, effect: &Effect) -> String {
     if let Some(command) = &effect.executes {
         return command.clone();
     }
     let paths = if effect.writes.is_empty() { &effect.reads } else { &effect.writes };
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    paths.join(", ")
+    if paths.is_empty() { word_of(input).unwrap_or_default() } else { paths.join(", ") }
 }
 
 /// The word of a call that says most.
 fn named(input: &Value, effect: Option<&Effect>) -> String {
+    word_of(input).or_else(|| effect.map(|effect| what(input, effect))).unwrap_or_default()
+}
+
+fn word_of(input: &Value) -> Option<String> {
     let keys = [
         "command",
         "pattern",
@@ -376,8 +457,7 @@ fn named(input: &Value, effect: Option<&Effect>) -> String {
         "query",
         "description",
     ];
-    let named = keys.iter().find_map(|key| input.get(*key).and_then(Value::as_str)).map(str::to_owned);
-    named.or_else(|| effect.map(what)).unwrap_or_default()
+    keys.iter().find_map(|key| input.get(*key).and_then(Value::as_str)).map(str::to_owned)
 }
 
 /// One line for people, of a text without secrets: half a secret would not be known as one.

@@ -146,6 +146,9 @@ impl Shell {
             Finished::Call { call, report } if self.core.awaits(call) => {
                 self.running.tasks.remove(&Some(call));
                 self.spent.denials.extend(report.denial);
+                if let Some(decided) = &report.decided {
+                    self.write(decided);
+                }
                 if let Some(failed) = report.log_failed {
                     // The result is not lost for that.
                     let end = self::failed(FailureClass::Tool, failed.to_string());

@@ -176,7 +176,7 @@ impl Loaded {
             }
             Record::Usage { usage, .. } => self.usage = self.usage.plus(&usage),
             Record::End(end) => self.end = Some(end),
-            Record::Meta { .. } | Record::Abandoned { .. } => {}
+            Record::Meta { .. } | Record::Abandoned { .. } | Record::Permission { .. } => {}
         }
     }
 

@@ -8,5 +8,5 @@ mod writer;
 
 pub(crate) use load::INTERRUPTED;
 pub use load::{Loaded, OpenCall, Repair, TranscriptError, load};
-pub use record::{End, Record, VERSION};
+pub use record::{End, Record, VERSION, Verdict};
 pub(crate) use writer::{Opened, Transcript};

@@ -118,11 +118,11 @@ pub struct TalkFlags {
     /// End after so many turns
     #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
     pub max_turns: Option<u32>,
-    /// Offer these tools only (names, by comma, repeatable)
-    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS", value_delimiter = ',')]
+    /// Offer these tools only, and let them run: names or rules such as `Bash(git log:*)`, by comma, repeatable
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS")]
     pub allowed_tools: Vec<String>,
-    /// Do not offer these tools (names, by comma, repeatable)
-    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS", value_delimiter = ',')]
+    /// Do not offer these tools, or deny these inputs of them: names or rules, by comma, repeatable
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS")]
     pub disallowed_tools: Vec<String>,
     /// Add this text to the end of the system prompt
     #[arg(long, value_name = "TEXT")]
@@ -200,6 +200,12 @@ pub struct RunFlags {
     /// Let danger-full-access hold for root too
     #[arg(long)]
     pub allow_root: bool,
+    /// Let these calls of agents run without a question: names of tools or rules, by comma, repeatable
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "RULES")]
+    pub allowed_tools: Vec<String>,
+    /// Deny these calls of agents: names of tools or rules, by comma, repeatable
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "RULES")]
+    pub disallowed_tools: Vec<String>,
     /// Ask nobody: what would be asked is denied
     #[arg(long)]
     pub no_ask: bool,

@@ -43,7 +43,7 @@ pub use pager::Pager;
 pub use panel::Panel;
 pub use panics::{Faults, install as install_panic_hook};
 pub use presses::Pressed;
-pub use question::{Question, TerminalAsker, Unwanted, ask_again, confirm};
+pub use question::{Question, TerminalPresenter, Unwanted, ask_again, confirm};
 pub use raw::{RawMode, size as terminal_size, write as write_terminal};
 pub use region::{Picture, Region};
 pub use screen::{Screen, Told as ScreenTold};

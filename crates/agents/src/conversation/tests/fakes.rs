@@ -366,6 +366,7 @@ impl Desk {
             registry: Arc::new(registry),
             redactor: Arc::new(Redactor::new(["hunter2hunter2".to_owned()])),
             logs: LogWriter::start().unwrap(),
+            rules: Arc::default(),
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
             hooks: Arc::new(crate::hooks::Hooks::none()),

@@ -110,6 +110,7 @@ impl Kit {
             registry: Arc::new(Registry::builtin()),
             redactor: Arc::default(),
             logs: LogWriter::start().unwrap(),
+            rules: Arc::default(),
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
             hooks: Arc::new(claw_agents::hooks::Hooks::none()),
