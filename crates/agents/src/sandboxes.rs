@@ -138,16 +138,21 @@ impl Sandboxes {
         protected: &[PathBuf],
     ) -> Arc<SandboxPolicy> {
         if reach == Reach::ReadOnly && agent.works_on_a_copy() && !self.is_off {
-            let policy = Arc::new(self.build(reach, workspace, protected).with_private_copy());
-            let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
-            let unused: Vec<_> = copies.extract_if(.., |copy| Arc::strong_count(copy) == 1).collect();
-            copies.push(Arc::clone(&policy));
-            drop(copies);
-            // Given up after the lock: a policy removes its temporary folders.
-            drop(unused);
-            return policy;
+            return self.copying(workspace, protected);
         }
         self.policy(reach, workspace, protected)
+    }
+
+    /// A policy of one's own, whose commands write a copy of the workspace that is thrown away with it.
+    pub fn copying(&self, workspace: &Path, protected: &[PathBuf]) -> Arc<SandboxPolicy> {
+        let policy = Arc::new(self.build(Reach::ReadOnly, workspace, protected).with_private_copy());
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused: Vec<_> = copies.extract_if(.., |copy| Arc::strong_count(copy) == 1).collect();
+        copies.push(Arc::clone(&policy));
+        drop(copies);
+        // Given up after the lock: a policy removes its temporary folders.
+        drop(unused);
+        policy
     }
 
     /// No sandbox at all.
