@@ -7,7 +7,7 @@ use crate::definition::AgentDefinition;
 use crate::hooks::Hooks;
 use crate::model::Model;
 use crate::permission::{Asker, Permission, RuleSet};
-pub use crate::sandboxes::{Loan, Sandboxes};
+pub use crate::sandboxes::{Loan, Outfit, Sandboxes};
 use claw_kernel::durable::LogWriter;
 use claw_kernel::redact::Redactor;
 use claw_providers::request::ToolSpec;

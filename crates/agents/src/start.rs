@@ -82,7 +82,12 @@ async fn prepare(
     let models = models(&services, &request);
     let answer = answer_rule(&services, &request, &models[0])
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
-    let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
+    let policy = services.sandboxes.policy_for(
+        &request.definition,
+        request.permission.reach,
+        &request.workspace,
+        &services.protected,
+    );
     let context = context(&services, &request, policy);
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
     let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;

@@ -87,6 +87,8 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
         Command::Trust(command) => commands::trust::run(&command),
         Command::Login(flags) => commands::login::run(&flags),
         Command::Logout(flags) => commands::logout::run(&flags),
+        Command::Sandbox(flags) => commands::sandbox::run(flags),
+        Command::Doctor(flags) => commands::doctor::run(&flags),
         Command::Completions(shell) => commands::completions::run(shell),
     }
 }
@@ -97,6 +99,7 @@ fn format_of(command: &Command) -> Format {
         Command::Run(flags) => flags.output_format,
         Command::Print(flags) => flags.talk.output_format.unwrap_or_default(),
         Command::Workflow(WorkflowCommand::Check(flags)) => flags.output_format,
+        Command::Doctor(flags) => flags.output_format,
         Command::Agents(command) => command.rest().output_format,
         Command::Skills(command) => command.rest().output_format,
         Command::Models(flags) => flags.output_format,
@@ -110,6 +113,7 @@ fn format_of(command: &Command) -> Format {
         | Command::Trust(TrustCommand::Accept(_) | TrustCommand::Refuse(_) | TrustCommand::Revoke(_))
         | Command::Login(_)
         | Command::Logout(_)
+        | Command::Sandbox(_)
         | Command::Completions(_) => Format::Text,
     }
 }

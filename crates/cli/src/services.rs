@@ -29,6 +29,7 @@ use claw_providers::client::Providers;
 use claw_providers::config::ProvidersConfig;
 use claw_providers::error::ProviderErrorKind;
 use claw_tools::registry::Registry;
+use claw_tools::sandbox::{Cover, Most};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -277,6 +278,25 @@ impl Setup {
             .declared(more)
     }
 
+    /// The sandboxes of commands, as the settings say; `CLAW_SANDBOX=write-wall` takes no more than the write wall.
+    ///
+    /// # Errors
+    /// A host in the settings is none.
+    pub fn sandboxes(&self) -> Result<Sandboxes, ExpectedError> {
+        let read = |name: &str| std::env::var_os(name);
+        let wrong = |error: claw_tools::sandbox::InvalidHost| ExpectedError::Usage {
+            message: format!("sandbox.network in the settings: {error}"),
+            hint: Some("see `claw config sandbox`".to_owned()),
+        };
+        let mut sandboxes = Sandboxes::of(&self.settings.sandbox, &home(), read).map_err(wrong)?;
+        if set("CLAW_SANDBOX").is_some_and(|most| most == "write-wall") {
+            sandboxes.outfit.most = Most::WriteWall;
+        }
+        let own = ["credentials.json", "trust.json"].map(|name| Cover::path(config_home().join(name)));
+        sandboxes.outfit.masked.extend(own);
+        Ok(sandboxes)
+    }
+
     /// The services of agents. Within a runtime.
     ///
     /// # Errors
@@ -298,7 +318,7 @@ impl Setup {
             logs,
             rules: Arc::new(self.rules.clone()),
             asker,
-            sandboxes: Sandboxes::new(Vec::new(), false),
+            sandboxes: self.sandboxes()?,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),

@@ -1,5 +1,6 @@
 //! The grammar: one struct for each command, as typed.
 
+use super::machine::{DoctorFlags, SandboxFlags};
 use super::library::{AgentsCommand, SkillsCommand};
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, SettingsFlags, TrustCommand};
@@ -65,6 +66,10 @@ pub(super) enum Sub {
     Login(LoginFlags),
     /// Remove what `claw login` kept
     Logout(LoginFlags),
+    /// Run a command in the sandbox of this folder
+    Sandbox(SandboxFlags),
+    /// Tell what claw finds on this machine: sandbox, credentials, git, terminal, state
+    Doctor(DoctorFlags),
     /// Print completions for a shell
     Completions {
         /// The shell

@@ -1,6 +1,7 @@
 //! From what was typed to what is meant: one command, or an early end.
 
 use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
+use super::machine::{DoctorFlags, SandboxFlags};
 use super::library::{AgentsCommand, SkillsCommand};
 use super::misuse;
 use super::runs::RunsCommand;
@@ -34,6 +35,10 @@ pub enum Command {
     Login(LoginFlags),
     /// `claw logout`.
     Logout(LoginFlags),
+    /// `claw sandbox`.
+    Sandbox(SandboxFlags),
+    /// `claw doctor`.
+    Doctor(DoctorFlags),
     /// `claw completions`.
     Completions(Shell),
 }
@@ -115,6 +120,8 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         Sub::Trust(command) => Command::Trust(command),
         Sub::Login(flags) => Command::Login(flags),
         Sub::Logout(flags) => Command::Logout(flags),
+        Sub::Sandbox(flags) => Command::Sandbox(flags),
+        Sub::Doctor(flags) => Command::Doctor(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })
 }

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod completions;
+pub mod doctor;
 pub mod config;
 pub mod init;
 pub mod login;
@@ -13,6 +14,7 @@ mod problems;
 pub mod run;
 pub mod runs;
 mod runtime;
+pub mod sandbox;
 mod shown;
 pub mod skills;
 pub mod trust;

@@ -112,10 +112,10 @@ async fn what_claw_did_afterwards_is_said() {
 #[tokio::test]
 async fn neither_the_answer_nor_the_file_with_the_whole_output_holds_a_secret() {
     let work = Work::new();
-    work.put(".env", format!("KEY={SECRET}\n"));
+    work.put("keys.txt", format!("KEY={SECRET}\n"));
     for cut in [14_980, 14_995, 0] {
         let line =
-            format!("head -c {cut} /dev/zero | tr '\\0' a; cat .env; head -c 40000 /dev/zero | tr '\\0' x");
+            format!("head -c {cut} /dev/zero | tr '\\0' a; cat keys.txt; head -c 40000 /dev/zero | tr '\\0' x");
         let done = ok(&Bash, &work.agent("A"), json!({"command": line})).await;
         assert!(!done.text.contains("sk-") && !done.data.to_string().contains("sk-"), "{cut}");
         let whole = std::fs::read_to_string(done.spilled.unwrap()).unwrap();
