@@ -84,6 +84,8 @@ fn read_only(mode: Permission, effect: &Effect, places: &Places) -> Decision {
         Some(format!("writes {}", path.display()))
     } else if effect.executes.is_some() && places.wall == Wall::Absent {
         Some("runs a command, and no sandbox is there to keep it from writing".to_owned())
+    } else if let Some(name) = &effect.changes {
+        Some(format!("changes the setting `{name}`"))
     } else {
         None
     };
@@ -113,6 +115,9 @@ fn outside(mode: Permission, effect: &Effect, places: &Places) -> Decision {
         |path: &Path| places.holds(path) || places.readable.iter().any(|place| is_within(path, place));
     if let Some(path) = effect.reads.iter().find(|path| !readable(path)) {
         return ask(mode, &format!("reads {}, outside the workspace", path.display()));
+    }
+    if let Some(name) = &effect.changes {
+        return ask(mode, &format!("changes the setting `{name}`"));
     }
     // A command in the sandbox has no network there, whatever it asks for.
     if effect.network {

@@ -7,7 +7,8 @@ use super::scratch::Scratch;
 use crate::error::ToolError;
 use crate::files::paths;
 use crate::platform::{
-    ChildPlan, FirstProcess, Group, House, HousePlan, adopt_orphans, open_resolved, prepare, prepare_house, rehearse, try_namespaces,
+    ChildPlan, FirstProcess, Group, House, HousePlan, adopt_orphans, open_resolved, prepare, prepare_house,
+    rehearse, try_namespaces,
 };
 use crate::sandbox::{Governed, SandboxPolicy};
 use claw_kernel::ids::RunId;

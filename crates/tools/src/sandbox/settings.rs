@@ -115,7 +115,9 @@ mod tests {
         assert_eq!(read("{}").unwrap(), SandboxSettings::default());
         assert_eq!(read(r#"{"network":"on"}"#).unwrap().network, NetworkSetting::On);
         let listed = read(r#"{"network":{"allow-list":["example.org"]},"filesystem":"allow-list"}"#).unwrap();
-        assert!(matches!(listed.network.network(), Network::AllowList(hosts) if hosts.allow("a.example.org")));
+        assert!(
+            matches!(listed.network.network(), Network::AllowList(hosts) if hosts.allow("a.example.org"))
+        );
         for wrong in [r#"{"network":"onn"}"#, r#"{"networks":"on"}"#, r#"{"network":{"allow-list":["*"]}}"#] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
