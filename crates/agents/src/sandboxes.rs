@@ -22,18 +22,8 @@ pub struct Loan {
 }
 
 /// Caches that most build tools use, below the home folder.
-const CACHES: [&str; 10] = [
-    ".cache",
-    ".cargo",
-    ".gradle",
-    ".ivy2",
-    ".m2",
-    ".npm",
-    ".nuget",
-    ".pnpm-store",
-    ".yarn",
-    "go/pkg",
-];
+const CACHES: [&str; 10] =
+    [".cache", ".cargo", ".gradle", ".ivy2", ".m2", ".npm", ".nuget", ".pnpm-store", ".yarn", "go/pkg"];
 
 /// What all sandboxes have in common beside reach and workspace: from the settings. Paths are absolute.
 #[derive(Clone, Debug)]

@@ -1,10 +1,9 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
-use crate::children::{BackgroundTool, TOOL};
 use crate::conversation::{
-    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, Refused,
-    RequestShape, Room, Rules, Running, RunningAgent, Shell, Spent, at_the_beginning, at_the_end, failed,
-    heeds_stop, offered, run, without_work,
+    AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Offer, Orders, Refused,
+    RequestShape, Room, Rules, Running, RunningAgent, Shell, Spent, ToUser, at_the_beginning, at_the_end,
+    failed, heeds_stop, recall, run, without_work,
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
@@ -88,19 +87,21 @@ async fn prepare(
         &request.workspace,
         &services.protected,
     );
-    let context = context(&services, &request, policy);
+    let context = context(&services, &request, policy, &events);
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
     let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;
     hear_hooks(&services, (&mut request, scene), &loaded, &*events, cancel).await?;
     let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
-    let names = tools_of(&services.registry, &request);
     let schema = match &answer {
-        AnswerRule::Call(schema) => Some(schema),
+        AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let toolbox = services.shared.toolbox(&services.registry, names, schema);
+    let mut offer = Offer::of(&request, schema);
+    // As at the very first request, so that what a service keeps of it holds; what was loaded since comes at the next.
+    let toolbox = offer.toolbox(&services, &context.state);
+    recall(&context.state, &services.registry.current(), history.messages().iter().map(Arc::as_ref));
     let shape = RequestShape {
         models,
         system: system(&services, &request, toolbox.specs()),
@@ -131,6 +132,7 @@ async fn prepare(
         cancel: desk.context.cancel.clone(),
         desk,
         shape,
+        offer,
         transcript,
         running: Running::default(),
         spent: Spent::default(),
@@ -229,14 +231,19 @@ fn answer_rule(
 ) -> Result<AnswerRule, BadSchema> {
     let Some(schema) = &request.output_schema else { return Ok(AnswerRule::Text) };
     let compiled = services.shared.schema(schema)?;
-    let needs_tools = !tools_of(&services.registry, request).is_empty();
+    let needs_tools = !tools_of(&services.registry.current(), request).is_empty();
     if !needs_tools && services.model.traits_of(model).answer_schema {
         return Ok(AnswerRule::Document(compiled));
     }
     Ok(AnswerRule::Call(compiled))
 }
 
-fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
+fn context(
+    services: &AgentServices,
+    request: &AgentRequest,
+    sandbox: Arc<SandboxPolicy>,
+    events: &Arc<dyn EventSink>,
+) -> ToolContext {
     ToolContext {
         folder: Arc::new(WorkingFolder::at_resolved(sandbox.workspace().to_owned())),
         agent: request.label.as_str().into(),
@@ -247,6 +254,9 @@ fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<Sandbo
         spill: Arc::new(request.spill.clone()),
         redactor: services.redactor.clone(),
         env: Arc::clone(services.shared.env()),
+        state: Arc::default(),
+        ports: services.ports.clone(),
+        messenger: Some(Arc::new(ToUser(events.clone()))),
     }
 }
 
@@ -258,25 +268,17 @@ struct ReadsOnly {
 
 impl ReadsOnly {
     fn of(&self, name: &str, input: &Value) -> bool {
-        let tool = self.services.registry.get(name);
+        let registry = self.services.registry.current();
+        let tool = registry.get(name);
         tool.and_then(|tool| tool.effect(&self.context, input).ok())
             .is_some_and(|effect| effect.is_read_only())
     }
 }
 
-/// Canonical names of the tools that a conversation is offered. Whoever gives it a door for children has decided on that
-/// tool; only the request's own `deny_tools` takes it away again.
+/// Canonical names of the tools that a conversation may call; whoever gives it a door for children has decided on
+/// that tool; only the request's own `deny_tools` takes it away again.
 pub fn tools_of(registry: &Registry, request: &AgentRequest) -> Vec<&'static str> {
-    let mut names = offered(registry, &request.definition, request.tools.as_deref(), &request.deny_tools);
-    // The conversation itself offers the answer's, where there is a schema.
-    names.retain(|name| *name != ANSWER_TOOL && *name != TOOL);
-    let has_background = request.spawner.as_ref().is_some_and(|spawner| spawner.background().is_some());
-    names.retain(|name| has_background || BackgroundTool::named(name).is_none());
-    let is_denied = request.deny_tools.iter().any(|name| registry.canonical(name) == Some(TOOL));
-    if request.spawner.is_some() && !is_denied && registry.get(TOOL).is_some() {
-        names.push(TOOL);
-    }
-    names
+    Offer::of(request, None).names(registry)
 }
 
 async fn begin(

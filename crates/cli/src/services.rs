@@ -28,8 +28,11 @@ use claw_orchestrator::plan::surroundings::{ModelProblem, Surroundings};
 use claw_providers::client::Providers;
 use claw_providers::config::ProvidersConfig;
 use claw_providers::error::ProviderErrorKind;
+use claw_tools::ports::Ports;
 use claw_tools::registry::Registry;
 use claw_tools::sandbox::{Cover, Most};
+use claw_tools::tasks::TaskList;
+use claw_tools::web::{SearchService, Web, WebConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -248,10 +251,40 @@ impl Setup {
         Ok(())
     }
 
-    /// All tools: those of the machine, and the one that starts agents.
-    pub fn registry(&self) -> Registry {
-        let agents = Registry::builtin().with(Arc::new(AgentTool::new(&self.catalog)));
+    /// Every tool that there may be, and the one that starts agents: for names that people write.
+    pub fn every_tool(&self) -> Registry {
+        self.with_agents(Registry::every())
+    }
+
+    /// The tools that there are here.
+    fn registry(&self, ports: &Ports) -> Registry {
+        self.with_agents(Registry::builtin().with_ports(ports))
+    }
+
+    /// And those that start agents and talk to them.
+    fn with_agents(&self, tools: Registry) -> Registry {
+        let agents = tools.with(Arc::new(AgentTool::new(&self.catalog)));
         BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
+    }
+
+    /// Who is there beyond the machine, as far as the environment tells: the web, a search service, a task list that lives
+    /// as long as the process. Whoever has a person at a terminal adds him.
+    ///
+    /// # Errors
+    /// The search service's address is none.
+    pub fn ports(&self) -> Result<Ports, ExpectedError> {
+        const SEARCH: &str = "CLAWD_WEB_SEARCH_BASE_URL";
+        let service = set(SEARCH).map(|address| SearchService::at(&address)).transpose();
+        let search = service.map_err(|error| ExpectedError::Usage {
+            message: format!("{SEARCH}: {error}"),
+            hint: Some("set it to the address of a search service, or unset it".to_owned()),
+        })?;
+        let config = WebConfig {
+            https_proxy: set("HTTPS_PROXY").or_else(|| set("https_proxy")),
+            no_proxy: set("NO_PROXY").or_else(|| set("no_proxy")),
+        };
+        let tasks = Some(Arc::new(TaskList::in_memory()));
+        Ok(Ports { search, tasks, web: Arc::new(Web::new(config)), ..Ports::default() })
     }
 
     /// The canonical name of a tool as typed.
@@ -259,7 +292,7 @@ impl Setup {
     /// # Errors
     /// A name that is no tool.
     fn canonical(&self, name: &str) -> Result<String, ExpectedError> {
-        let registry = self.registry();
+        let registry = self.every_tool();
         registry.canonical(name).map(str::to_owned).ok_or_else(|| ExpectedError::UnknownTool {
             word: name.to_owned(),
             near: registry.near(name).map(str::to_owned),
@@ -309,11 +342,13 @@ impl Setup {
         secrets: Vec<String>,
     ) -> Result<AgentServices, ExpectedError> {
         let redactor = Arc::new(self.redactor(secrets));
+        let ports = self.ports()?;
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
         Ok(AgentServices {
             model: Arc::new(providers),
-            registry: Arc::new(self.registry()),
+            registry: self.registry(&ports).into(),
+            ports: Arc::new(ports),
             redactor: redactor.clone(),
             logs,
             rules: Arc::new(self.rules.clone()),
@@ -350,15 +385,15 @@ impl Surroundings for Setup {
     }
 
     fn tool_names(&self) -> Vec<String> {
-        self.registry().names().map(str::to_owned).collect()
+        self.every_tool().names().map(str::to_owned).collect()
     }
 
     fn canonical_tool(&self, name: &str) -> Option<String> {
-        self.registry().canonical(name).map(str::to_owned)
+        self.every_tool().canonical(name).map(str::to_owned)
     }
 
     fn refused_tool(&self, name: &str) -> Option<String> {
-        let registry = self.registry();
+        let registry = self.every_tool();
         let tool = registry.get(name)?;
         self.rules.denies_tool(tool.name(), tool.aliases()).map(|rule| format!("the {rule} denies it"))
     }

@@ -2,12 +2,15 @@
 
 use crate::error::ToolError;
 use crate::output::ToolOutput;
+use crate::ports::{Messenger, Ports};
+use crate::state::ConversationState;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+pub use url::Url;
 
 /// What a call would do to the world, known before it runs. The permission gate reads this, never the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct Effect {
     pub executes: Option<String>,
     /// Whether it talks to the network.
     pub network: bool,
+    /// The address that it fetches, where it is one.
+    pub url: Option<Url>,
+    /// The setting of the user that it changes.
+    pub changes: Option<String>,
 }
 
 impl Effect {
@@ -35,7 +42,7 @@ impl Effect {
 
     /// Whether nothing but reading happens.
     pub fn is_read_only(&self) -> bool {
-        self.writes.is_empty() && self.executes.is_none() && !self.network
+        self.writes.is_empty() && self.executes.is_none() && !self.network && self.changes.is_none()
     }
 }
 
@@ -47,7 +54,7 @@ fn nothing_judged(tool: &'static str) -> ToolError {
 
 /// A tool. One file for each; stateless: what a conversation carries is in `ToolContext`.
 pub trait Tool: Send + Sync + 'static {
-    /// Canonical name, `^[a-z_]{1,64}$`.
+    /// Canonical name. Built-in: `^[a-z_]{1,64}$`; those that come at run time from `names::interned`.
     fn name(&self) -> &'static str;
     /// Names of other programs for it (compared in lower case without `_` and `-`).
     fn aliases(&self) -> &'static [&'static str];
@@ -88,4 +95,10 @@ pub struct ToolContext {
     pub redactor: Arc<Redactor>,
     /// Variables that the user's settings give to commands.
     pub env: Arc<[(String, String)]>,
+    /// What lives as long as the conversation: background commands, the todo list. Its owner ends it.
+    pub state: Arc<ConversationState>,
+    /// Who is there beyond the machine.
+    pub ports: Arc<Ports>,
+    /// Shows what this agent says to the user besides its answer; `None`: nobody looks.
+    pub messenger: Option<Arc<dyn Messenger>>,
 }

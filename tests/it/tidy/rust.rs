@@ -17,7 +17,7 @@ const LIBRARY_ROOMS: &[(&str, &[&str])] = &[
     ("crossterm", &["crates/cli/src/terminal"]),
     ("petgraph", &["crates/orchestrator/src/plan/graph"]),
     ("dashmap", &["crates/orchestrator/src/report/board"]),
-    ("reqwest", &["crates/providers"]),
+    ("reqwest", &["crates/providers", "crates/tools/src/web"]),
     ("ractor", &["crates/kernel/src/supervise"]),
     ("landlock", &["crates/tools"]),
     ("portable_pty", &["tests/kit"]),

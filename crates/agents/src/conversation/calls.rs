@@ -4,6 +4,7 @@
 
 use super::core::{CallResult, PlannedCall};
 use super::hooked::Heard;
+use super::withdrawn::Withdrawn;
 use crate::children::{self, Background, BackgroundTool, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
@@ -114,12 +115,12 @@ type Passed = Option<(Verdict, String)>;
 impl CallDesk {
     /// Looks at what each call would do. Calls that write one file run in their order, all others at the same time.
     pub(crate) fn ready(&self, calls: Vec<PlannedCall>, cancel: &CancelToken) -> Vec<ReadyCall> {
-        let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        let (context, registry) = (self.lent(cancel), self.services.registry.current());
         let mut writers: HashMap<PathBuf, CancelToken> = HashMap::new();
         let mut before: Option<CancelToken> = None;
         let mut ready = Vec::with_capacity(calls.len());
         for PlannedCall { no, tool, input } in calls {
-            let Some(tool) = self.services.registry.get(tool).cloned() else { continue };
+            let tool = registry.get(tool).cloned().unwrap_or_else(|| Arc::new(Withdrawn(tool)));
             let effect = catch_unwind(AssertUnwindSafe(|| tool.effect(&context, &input)))
                 .unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
             let over = CancelToken::new();
@@ -290,6 +291,26 @@ impl CallDesk {
         }
     }
 
+    /// What a call is lent. While a plan is to be accepted, commands write nothing.
+    fn lent(&self, cancel: &CancelToken) -> ToolContext {
+        let mut context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        if context.state.is_planning() {
+            let (services, workspace) = (&self.services, self.context.sandbox.workspace());
+            let reach = self.permission_now().reach;
+            context.sandbox = services.sandboxes.policy(reach, workspace, &services.protected);
+        }
+        context
+    }
+
+    /// While a plan is to be accepted, nothing but reading.
+    fn permission_now(&self) -> Permission {
+        if self.context.state.is_planning() {
+            self.permission.intersect(Permission::READ_ONLY)
+        } else {
+            self.permission
+        }
+    }
+
     fn places(&self) -> &Places {
         self.places.get_or_init(|| {
             let policy = &self.context.sandbox;
@@ -322,7 +343,7 @@ impl CallDesk {
             workspace: self.context.sandbox.workspace(),
             folder: &folder,
         };
-        match decide(self.permission, &call, self.places(), &self.services.rules, &hook) {
+        match decide(self.permission_now(), &call, self.places(), &self.services.rules, &hook) {
             Decision::Allow { by } => Ok(by.map(|by| (Verdict::Allowed, by))),
             Decision::Deny { reason, by } => Err(self.denied(tool, (input, effect), &reason, by)),
             Decision::Ask(question) => self.ask(no, tool, (input, effect), question, cancel).await,
@@ -400,7 +421,7 @@ impl CallDesk {
     }
 
     async fn call(&self, tool: &dyn Tool, judged: &Effect, input: Value, cancel: &CancelToken) -> CallResult {
-        let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        let context = self.lent(cancel);
         let called = AssertUnwindSafe(tool.call(&context, judged, input)).catch_unwind().await;
         let called = called.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
         let mut result = match called {
@@ -434,6 +455,12 @@ fn bounded(mut text: String) -> String {
 pub(super) fn what(input: &Value, effect: &Effect) -> String {
     if let Some(command) = &effect.executes {
         return command.clone();
+    }
+    if let Some(name) = &effect.changes {
+        return name.clone();
+    }
+    if let (Some(url), true) = (&effect.url, effect.reads.is_empty()) {
+        return url.to_string();
     }
     let paths = if effect.writes.is_empty() { &effect.reads } else { &effect.writes };
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();

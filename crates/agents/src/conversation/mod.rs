@@ -8,8 +8,11 @@ mod calls;
 mod core;
 mod history;
 mod hooked;
+mod messages;
+mod offer;
 mod paying;
 mod reading;
+mod recall;
 mod running;
 mod schema;
 mod shell;
@@ -17,6 +20,7 @@ mod steering;
 #[cfg(test)]
 mod tests;
 mod toolbox;
+mod withdrawn;
 
 pub(crate) use calls::CallDesk;
 pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
@@ -24,10 +28,13 @@ pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
 pub(crate) use hooked::{Refused, at_the_beginning, at_the_end, heeds_stop};
+pub(crate) use messages::ToUser;
+pub(crate) use offer::Offer;
+pub(crate) use recall::recall;
 pub use running::{NotSteered, Orders, RunningAgent};
 pub(crate) use running::{run, without_work};
-pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
+pub(crate) use schema::AnswerSchema;
 pub(crate) use shell::{RequestShape, Running, Shell, Spent, failed};
 pub(crate) use steering::{MOST_STEERING, Room};
-pub(crate) use toolbox::Toolbox;
 pub use toolbox::offered;
+pub(crate) use toolbox::{ToolNames, Toolbox};

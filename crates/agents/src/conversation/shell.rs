@@ -5,6 +5,7 @@
 use super::asking::{AskEnd, AskReport, Asking};
 use super::calls::{CallDesk, CallReport, ReadyCall};
 use super::core::{AnswerRule, CallResult, Command, Conversation, Event, PlannedCall};
+use super::offer::Offer;
 use super::paying;
 use crate::effects::CallNo;
 use crate::event::AgentEvent;
@@ -70,6 +71,7 @@ pub(crate) struct Shell {
     pub(crate) core: Conversation,
     pub(crate) desk: Arc<CallDesk>,
     pub(crate) shape: RequestShape,
+    pub(crate) offer: Offer,
     pub(crate) transcript: Transcript,
     pub(crate) cancel: CancelToken,
     pub(crate) running: Running,
@@ -317,7 +319,7 @@ impl Shell {
 
     async fn refused(&mut self, call: CallNo, tool: String, result: String) {
         // Only tools that exist are counted: a name that a model makes up is no key.
-        if let Some(known) = self.desk.services.registry.canonical(&tool) {
+        if let Some(known) = self.desk.services.registry.current().canonical(&tool) {
             self.count_call(known);
         }
         self.tell(AgentEvent::ToolStarted { call, tool: tool.clone(), subject: String::new() }).await;
@@ -325,6 +327,7 @@ impl Shell {
     }
 
     async fn ask(&mut self, turn: u32, forced: Option<&'static str>, post: &Post) {
+        self.look_at_tools();
         let shape = &self.shape;
         let model = shape.models.first().cloned().unwrap_or_default();
         // A forced tool and thinking exclude each other with some services.
@@ -365,6 +368,15 @@ impl Shell {
             post(Finished::Request { epoch, report });
         });
         self.running.tasks.insert(None, task.abort_handle());
+    }
+
+    /// Tools that came, went or were asked for since the last request.
+    fn look_at_tools(&mut self) {
+        let (services, state) = (&self.desk.services, &self.desk.context.state);
+        if let Some(toolbox) = self.offer.changed(self.core.toolbox(), services, state) {
+            self.shape.tools = toolbox.specs().clone();
+            self.core.set_toolbox(toolbox);
+        }
     }
 
     fn begin_work(&mut self) -> CancelToken {
@@ -414,6 +426,7 @@ impl Shell {
     async fn end(&mut self, end: AgentEnd) -> Result<AgentOutcome, LogFailed> {
         // What a tool left running in the background ends with its conversation.
         self.cancel.cancel();
+        self.desk.context.state.end().await;
         let record = match &end {
             AgentEnd::Completed { text, output } => {
                 End::Completed { text: text.clone(), output: output.clone() }
@@ -430,6 +443,7 @@ impl Shell {
     /// The conversation itself broke: what runs is dropped.
     pub(crate) fn died(&mut self, end: AgentEnd) -> AgentOutcome {
         self.cancel.cancel();
+        self.desk.context.state.over().cancel();
         for task in self.running.tasks.drain().map(|(_, task)| task) {
             task.abort();
         }

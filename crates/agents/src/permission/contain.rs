@@ -92,6 +92,8 @@ fn read_only(effect: &Effect, places: &Places) -> Contained {
         format!("writes {}", path.display())
     } else if effect.executes.is_some() && places.wall == Wall::Absent {
         "runs a command, and no sandbox is there to keep it from writing".to_owned()
+    } else if let Some(name) = &effect.changes {
+        format!("changes the setting `{name}`")
     } else {
         return outside(effect, places);
     };
@@ -120,6 +122,10 @@ fn outside(effect: &Effect, places: &Places) -> Contained {
     if let Some(path) = effect.reads.iter().find(|path| !readable(path)) {
         let what = format!("reads {}, outside the workspace {}", path.display(), places.workspace.display());
         return Contained::Outside { what, opened_by: OpenedBy::PathRule };
+    }
+    if let Some(name) = &effect.changes {
+        let what = format!("changes the setting `{name}`");
+        return Contained::Outside { what, opened_by: OpenedBy::Rule };
     }
     // A command in the sandbox has no network there, whatever it asks for.
     if effect.network {

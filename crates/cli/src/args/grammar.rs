@@ -1,7 +1,7 @@
 //! The grammar: one struct for each command, as typed.
 
-use super::machine::{DoctorFlags, SandboxFlags};
 use super::library::{AgentsCommand, SkillsCommand};
+use super::machine::{DoctorFlags, SandboxFlags};
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, SettingsFlags, TrustCommand};
 use clap::{Args, Parser, Subcommand, ValueEnum};

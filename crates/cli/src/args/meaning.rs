@@ -1,8 +1,8 @@
 //! From what was typed to what is meant: one command, or an early end.
 
 use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
-use super::machine::{DoctorFlags, SandboxFlags};
 use super::library::{AgentsCommand, SkillsCommand};
+use super::machine::{DoctorFlags, SandboxFlags};
 use super::misuse;
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, TrustCommand};

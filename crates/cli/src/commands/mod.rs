@@ -2,8 +2,8 @@
 
 pub mod agents;
 pub mod completions;
-pub mod doctor;
 pub mod config;
+pub mod doctor;
 pub mod init;
 pub mod login;
 pub mod logout;

@@ -29,11 +29,8 @@ pub fn run(flags: SandboxFlags) -> Result<u8, ExpectedError> {
         None => {}
     }
     let reach = if read_only || copy { Reach::ReadOnly } else { Reach::WorkspaceWrite };
-    let policy = if copy {
-        sandboxes.copying(&setup.cwd, &[])
-    } else {
-        sandboxes.policy(reach, &setup.cwd, &[])
-    };
+    let policy =
+        if copy { sandboxes.copying(&setup.cwd, &[]) } else { sandboxes.policy(reach, &setup.cwd, &[]) };
     held(&policy)?;
     let code = block_on(ran(setup.cwd, command, Arc::clone(&policy)));
     sandboxes.close();
@@ -54,7 +51,11 @@ fn held(policy: &SandboxPolicy) -> Result<(), ExpectedError> {
     })
 }
 
-async fn ran(folder: PathBuf, command: Vec<OsString>, policy: Arc<SandboxPolicy>) -> Result<u8, ExpectedError> {
+async fn ran(
+    folder: PathBuf,
+    command: Vec<OsString>,
+    policy: Arc<SandboxPolicy>,
+) -> Result<u8, ExpectedError> {
     let mut signals = Signals::listen()?;
     let mut words = command.into_iter();
     let program = words.next().ok_or(ExpectedError::EmptyCommand)?;
@@ -75,7 +76,8 @@ async fn ran(folder: PathBuf, command: Vec<OsString>, policy: Arc<SandboxPolicy>
     }
     let done = done.map_err(|error| ExpectedError::Usage { message: error.to_string(), hint: None })?;
     if !done.put_aside.is_empty() {
-        let paths: Vec<String> = done.put_aside.iter().map(|path| visible_line(&path.to_string_lossy()).into()).collect();
+        let paths: Vec<String> =
+            done.put_aside.iter().map(|path| visible_line(&path.to_string_lossy()).into()).collect();
         say(&format!("not allowed and taken out of the workspace again: {}\n", paths.join(", ")));
     }
     Ok(match done.end {

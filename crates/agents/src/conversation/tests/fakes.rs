@@ -363,7 +363,8 @@ impl Desk {
         let model = Arc::new(FakeModel::new(script));
         let services = AgentServices {
             model: model.clone(),
-            registry: Arc::new(registry),
+            registry: registry.into(),
+            ports: Arc::default(),
             redactor: Arc::new(Redactor::new(["hunter2hunter2".to_owned()])),
             logs: LogWriter::start().unwrap(),
             rules: Arc::default(),

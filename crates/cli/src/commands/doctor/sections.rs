@@ -76,10 +76,16 @@ fn sandbox(setup: &Setup) -> Section {
     match status.kind {
         WallKind::Full => {}
         WallKind::WriteWall => {
-            section.trouble(State::Warning, "commands see other files and processes; they write only where they may");
+            section.trouble(
+                State::Warning,
+                "commands see other files and processes; they write only where they may",
+            );
         }
         WallKind::None => {
-            section.trouble(State::Warning, "each command of an agent is asked for, and denied where nobody is there");
+            section.trouble(
+                State::Warning,
+                "each command of an agent is asked for, and denied where nobody is there",
+            );
         }
     }
     section
@@ -105,7 +111,10 @@ fn credentials(setup: &Setup) -> Section {
     section.fact("providers", providers);
     if !some {
         section.line("none");
-        section.trouble(State::Warning, "export the API key of a provider (`claw models` lists them), or `claw login`");
+        section.trouble(
+            State::Warning,
+            "export the API key of a provider (`claw models` lists them), or `claw login`",
+        );
     }
     section
 }
@@ -166,11 +175,17 @@ fn terminal() -> Section {
 fn state(setup: Option<&Setup>) -> Section {
     let mut section = Section::new("state");
     let project = setup.map(|setup| setup.cwd.join(".claw"));
-    for (name, folder) in [("user", Some(config_home())), ("machine", Some(state_folder())), ("project", project)] {
+    for (name, folder) in
+        [("user", Some(config_home())), ("machine", Some(state_folder())), ("project", project)]
+    {
         let Some(folder) = folder else { continue };
         let writable = can_be_written(&folder);
         section.fact(name, json!({ "path": folder, "writable": writable }));
-        section.line(format!("{name}: {} ({})", folder.display(), if writable { "writable" } else { "not writable" }));
+        section.line(format!(
+            "{name}: {} ({})",
+            folder.display(),
+            if writable { "writable" } else { "not writable" }
+        ));
         if !writable {
             let hint = format!("give yourself the right to write {}", folder.display());
             section.trouble(if name == "project" { State::Warning } else { State::Error }, hint);

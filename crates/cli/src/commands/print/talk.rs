@@ -106,7 +106,7 @@ impl Talk {
         let request = self.request(&state)?;
         if let Some(out) = out {
             let offered = offered(
-                &services.registry,
+                &services.registry.current(),
                 &request.definition,
                 request.tools.as_deref(),
                 &request.deny_tools,
