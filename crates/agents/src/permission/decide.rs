@@ -80,7 +80,9 @@ pub fn decide(mode: Permission, effect: &Effect, places: &Places) -> Decision {
 }
 
 fn read_only(mode: Permission, effect: &Effect, places: &Places) -> Decision {
-    let needs_more = if let Some(path) = effect.writes.first() {
+    let needs_more = if let Some(server) = &effect.server {
+        Some(format!("is carried out by the server {server}, which nothing holds"))
+    } else if let Some(path) = effect.writes.first() {
         Some(format!("writes {}", path.display()))
     } else if effect.executes.is_some() && places.wall == Wall::Absent {
         Some("runs a command, and no sandbox is there to keep it from writing".to_owned())
@@ -102,6 +104,9 @@ fn read_only(mode: Permission, effect: &Effect, places: &Places) -> Decision {
 fn workspace_write(mode: Permission, effect: &Effect, places: &Places) -> Decision {
     if let Some(path) = effect.writes.iter().find(|path| !places.holds(path)) {
         return ask(mode, &format!("writes {}, outside the workspace", path.display()));
+    }
+    if let Some(server) = &effect.server {
+        return ask(mode, &format!("is carried out by the server {server}, outside of the sandbox"));
     }
     if effect.executes.is_some() && places.wall == Wall::Absent {
         return ask(mode, "runs a command, and no sandbox is there to hold it");
