@@ -1,6 +1,6 @@
 //! Which tools of a server the user has seen: a list that is another one later is asked about before it is used.
 
-use super::offer::{OfferedTool, digest_of};
+use super::offer::OfferedTool;
 use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, Mode, Sync};
 use claw_kernel::tasks;
@@ -111,11 +111,6 @@ fn keep(file: &Path, seen: &Seen) {
     if let Err(error) = write() {
         tracing::warn!(file = %file.display(), %error, "what was seen of a server's tools cannot be kept");
     }
-}
-
-/// The digest of a whole list, for reports.
-pub(super) fn digest(tools: &[OfferedTool]) -> Digest {
-    digest_of(tools)
 }
 
 #[cfg(test)]

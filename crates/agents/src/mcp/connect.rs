@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// From SIGTERM to SIGKILL.
-const GRACE: Duration = Duration::from_millis(800);
+const GRACE: Duration = Duration::from_millis(400);
 /// For what a server that ended had written before.
 const DRAIN: Duration = Duration::from_millis(200);
 /// Bytes of an answer over HTTP.

@@ -12,6 +12,7 @@ pub(super) fn expand(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Re
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
+        rest = from;
         let Some(end) = from.find('}') else { break };
         let inner = &from[2..end];
         let (name, default) = match inner.split_once(":-") {

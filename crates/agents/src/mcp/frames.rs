@@ -240,7 +240,7 @@ mod tests {
             (br#"{"jsonrpc":"2.0","id":1,"error":"odd"}"#, "message"),
             (br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#, "message"),
             (br#"{"jsonrpc":"2.0","id":"a","method":"no/such","params":{}}"#, "message"),
-            (br#"{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage","params":{}}"#, "reply"),
+            (br#"{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage","params":{}}"#, "message"),
             (br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, "news"),
             (b"  \r", "nothing"),
             ("Starting demo 🚀".as_bytes(), "noise"),

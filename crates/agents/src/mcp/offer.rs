@@ -134,13 +134,6 @@ fn as_services_take_it(mut fields: Map<String, Value>) -> Value {
     Value::Object(fields)
 }
 
-/// The digest of a whole list, whatever its order.
-pub(super) fn digest_of(tools: &[OfferedTool]) -> Digest {
-    let mut all: Vec<String> = tools.iter().map(|tool| tool.digest.hex()).collect();
-    all.sort_unstable();
-    Digest::of_parts(all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,18 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn any_change_of_a_tool_changes_the_digest_and_the_order_does_not() {
-        let of = |description: &str, order: bool| {
-            let mut list = vec![
-                tool(json!({"name": "a", "description": description, "inputSchema": {}})),
-                tool(json!({"name": "b", "inputSchema": {}})),
-            ];
-            if order {
-                list.reverse();
-            }
-            digest_of(&offers("s", list).0)
+    fn any_change_of_a_tool_changes_its_digest() {
+        let of = |more: Value| {
+            let mut value = json!({"name": "a", "inputSchema": {}});
+            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            offers("s", vec![tool(value)]).0[0].digest
         };
-        assert_eq!(of("x", false), of("x", true));
-        assert_ne!(of("x", false), of("y", false));
+        let plain = of(json!({}));
+        assert_eq!(plain, of(json!({})));
+        for more in [
+            json!({"description": "x"}),
+            json!({"inputSchema": {"properties": {"a": {}}}}),
+            json!({"annotations": {"readOnlyHint": true}}),
+        ] {
+            assert_ne!(plain, of(more));
+        }
     }
 }

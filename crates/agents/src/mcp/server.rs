@@ -1,7 +1,7 @@
 //! The actor of one server: carries out what its life decides. Its parent (`supervisor.rs`) starts it anew when it dies; it
 //! has no children but tasks, each of which posts its end here.
 
-use super::approval::{self, Approvals};
+use super::approval::Approvals;
 use super::config::ServerSpec;
 use super::connect::{Ground, Link, with_words};
 use super::fault::{McpFault, Phase};
@@ -10,7 +10,6 @@ use super::listing::all_tools;
 use super::offer::{OfferedTool, Warning, offers};
 use super::tail::Tail;
 use claw_kernel::cancel::CancelToken;
-use claw_kernel::digest::Digest;
 use claw_kernel::tasks::{self, panic_message};
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -36,8 +35,6 @@ pub(super) struct Serving {
     pub(super) warnings: Vec<Warning>,
     pub(super) has_resources: bool,
     pub(super) has_prompts: bool,
-    /// Of the whole list.
-    pub(super) digest: Digest,
     /// What it says it is.
     pub(super) about: String,
 }
@@ -105,7 +102,6 @@ impl Actor for ServerActor {
     type Arguments = Arc<Desk>;
 
     async fn pre_start(&self, _: ActorRef<ServerMsg>, desk: Arc<Desk>) -> Result<State, ActorProcessingErr> {
-        desk.now.send_replace(Now::Idle);
         Ok(State {
             desk,
             life: Life::new(),
@@ -371,7 +367,6 @@ async fn serve(desk: &Desk, peer: Peer<RoleClient>) -> Result<Serving, McpFault>
         warnings,
         has_resources: can.resources.is_some(),
         has_prompts: can.prompts.is_some(),
-        digest: approval::digest(&tools),
         tools,
         about: about.map(|about| format!("{} {}", about.name, about.version)).unwrap_or_default(),
     })

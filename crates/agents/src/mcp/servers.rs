@@ -15,7 +15,8 @@ use super::supervisor::{ServersActor, Slot};
 use super::tool::McpTool;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
-use claw_kernel::supervise::{SpawnFailed, spawn_root};
+use claw_kernel::supervise::spawn_root;
+use claw_kernel::tasks;
 use claw_tools::output::ToolOutput;
 use claw_tools::sandbox::SandboxPolicy;
 use claw_tools::tool::Tool;
@@ -28,8 +29,8 @@ use rmcp::model::{
 use rmcp::service::PeerRequestOptions;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
@@ -42,7 +43,8 @@ const ENDING: Duration = Duration::from_millis(1_900);
 #[derive(Clone)]
 pub struct McpServers {
     slots: Arc<Vec<Arc<Slot>>>,
-    root: Option<ActorRef<()>>,
+    root: Arc<OnceLock<ActorRef<()>>>,
+    began: Instant,
 }
 
 impl std::fmt::Debug for McpServers {
@@ -54,37 +56,49 @@ impl std::fmt::Debug for McpServers {
 impl McpServers {
     /// No servers.
     pub fn none() -> Self {
-        Self { slots: Arc::default(), root: None }
+        Self { slots: Arc::default(), root: Arc::default(), began: Instant::now() }
     }
 
-    /// Starts all that are not lazy, at the same time. Returns at once.
-    ///
-    /// # Errors
-    /// The actors cannot be started.
-    pub async fn start(
+    /// Starts all that are not lazy, at the same time. Returns at once; within a runtime.
+    pub fn start(
         specs: Vec<ServerSpec>,
         project: &Path,
         ports: McpPorts,
         approvals: Approvals,
         redactor: Arc<Redactor>,
-    ) -> Result<Self, SpawnFailed> {
+    ) -> Self {
+        let servers = Self { slots: Arc::default(), root: Arc::default(), began: Instant::now() };
         if specs.is_empty() {
-            return Ok(Self::none());
+            return servers;
         }
         let policy = Arc::new(SandboxPolicy::full(project));
         let ground = Ground { project: project.to_owned(), policy, ports, redactor };
         let desks = specs.into_iter().map(|spec| Desk {
+            now: watch::Sender::new(if spec.lazy { Now::Idle } else { Now::Starting }),
             spec,
             ground: ground.clone(),
             approvals: approvals.clone(),
-            now: watch::Sender::new(Now::Idle),
         });
         let slots: Vec<Arc<Slot>> = desks.map(|desk| Arc::new(Slot::new(desk))).collect();
-        let (root, _join) = spawn_root("mcp servers", ServersActor, slots.clone()).await?;
-        for slot in slots.iter().filter(|slot| !slot.desk.spec.lazy) {
-            slot.say(ServerMsg::Want);
-        }
-        Ok(Self { slots: Arc::new(slots), root: Some(root) })
+        let (own, root) = (slots.clone(), servers.root.clone());
+        // It ends when all are started.
+        drop(tasks::spawn("mcp servers", async move {
+            match spawn_root("mcp servers", ServersActor, own.clone()).await {
+                Ok((actor, _join)) => {
+                    let _ = root.set(actor);
+                    for slot in own.iter().filter(|slot| !slot.desk.spec.lazy || slot.is_wanted()) {
+                        slot.say(ServerMsg::Want);
+                    }
+                }
+                Err(error) => {
+                    for slot in own {
+                        let fault = McpFault::NotStarted(error.to_string());
+                        slot.desk.now.send_replace(Now::Off { fault });
+                    }
+                }
+            }
+        }));
+        Self { slots: Arc::new(slots), ..servers }
     }
 
     /// Names, in order.
@@ -97,8 +111,12 @@ impl McpServers {
         self.slots.is_empty()
     }
 
-    /// Waits until each that was started serves or failed for the first time, but no longer than this.
+    /// Waits until each that was started serves or failed for the first time, but no longer than this after the start.
     pub async fn settled(&self, most: Duration) {
+        let most = most.saturating_sub(self.began.elapsed());
+        if most.is_zero() {
+            return;
+        }
         let each = self.slots.iter().filter(|slot| !slot.desk.spec.lazy).map(|slot| async {
             let mut now = slot.desk.now.subscribe();
             let is_settled = |now: &Now| !matches!(now, Now::Idle | Now::Starting);
@@ -111,7 +129,7 @@ impl McpServers {
     /// Starts the lazy ones too.
     pub fn want_all(&self) {
         for slot in self.slots.iter() {
-            slot.say(ServerMsg::Want);
+            slot.want();
         }
     }
 
@@ -160,7 +178,7 @@ impl McpServers {
         let mut now = slot.desk.now.subscribe();
         let is_idle = matches!(&*now.borrow(), Now::Idle);
         if is_idle {
-            slot.say(ServerMsg::Want);
+            slot.want();
         }
         let most = slot.desk.spec.times.start + Duration::from_secs(8);
         let come = now.wait_for(|now| matches!(now, Now::Serving(_) | Now::Off { .. }));
@@ -358,7 +376,7 @@ impl McpServers {
             }
         });
         let _ = timeout(ENDING, join_all(each)).await;
-        if let Some(root) = &self.root {
+        if let Some(root) = self.root.get() {
             root.stop(None);
         }
     }

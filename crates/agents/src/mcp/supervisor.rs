@@ -5,6 +5,7 @@ use super::fault::McpFault;
 use super::server::{Desk, Now, ServerActor, ServerMsg};
 use claw_kernel::supervise::{ChildDown, Down, RestartBudget, spawn_below};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,22 @@ const PERIOD: Duration = Duration::from_secs(60);
 pub(super) struct Slot {
     pub(super) desk: Arc<Desk>,
     actor: RwLock<Option<ActorRef<ServerMsg>>>,
+    wanted: AtomicBool,
 }
 
 impl Slot {
     pub(super) fn new(desk: Desk) -> Self {
-        Self { desk: Arc::new(desk), actor: RwLock::new(None) }
+        Self { desk: Arc::new(desk), actor: RwLock::new(None), wanted: AtomicBool::new(false) }
+    }
+
+    /// Wants it to serve, now or as soon as there is somebody to say it to.
+    pub(super) fn want(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+        self.say(ServerMsg::Want);
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst)
     }
 
     /// Says something to it. False: it is gone.

@@ -49,7 +49,7 @@ impl Stage {
 
     async fn start_with(&self, specs: Vec<ServerSpec>, ports: McpPorts, approvals: Approvals) -> McpServers {
         let project = self.folder.path().canonicalize().unwrap();
-        McpServers::start(specs, &project, ports, approvals, Arc::default()).await.unwrap()
+        McpServers::start(specs, &project, ports, approvals, Arc::default())
     }
 
     async fn one(&self, before: &str) -> McpServers {
