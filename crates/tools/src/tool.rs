@@ -27,6 +27,8 @@ pub struct Effect {
     pub url: Option<Url>,
     /// The setting of the user that it changes.
     pub changes: Option<String>,
+    /// The server outside of every sandbox that carries it out.
+    pub server: Option<String>,
 }
 
 impl Effect {
@@ -42,7 +44,8 @@ impl Effect {
 
     /// Whether nothing but reading happens.
     pub fn is_read_only(&self) -> bool {
-        self.writes.is_empty() && self.executes.is_none() && !self.network && self.changes.is_none()
+        let stays = self.writes.is_empty() && self.executes.is_none() && self.changes.is_none();
+        stays && !self.network && self.server.is_none()
     }
 }
 

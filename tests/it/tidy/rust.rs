@@ -17,7 +17,7 @@ const LIBRARY_ROOMS: &[(&str, &[&str])] = &[
     ("crossterm", &["crates/cli/src/terminal"]),
     ("petgraph", &["crates/orchestrator/src/plan/graph"]),
     ("dashmap", &["crates/orchestrator/src/report/board"]),
-    ("reqwest", &["crates/providers", "crates/tools/src/web"]),
+    ("reqwest", &["crates/providers", "crates/tools/src/web", "crates/agents/src/mcp"]),
     ("ractor", &["crates/kernel/src/supervise"]),
     ("landlock", &["crates/tools"]),
     ("portable_pty", &["tests/kit"]),

@@ -88,7 +88,9 @@ fn protected(effect: &Effect, places: &Places) -> Option<Contained> {
 }
 
 fn read_only(effect: &Effect, places: &Places) -> Contained {
-    let what = if let Some(path) = effect.writes.first() {
+    let what = if let Some(server) = &effect.server {
+        format!("is carried out by the server {server}, which nothing holds")
+    } else if let Some(path) = effect.writes.first() {
         format!("writes {}", path.display())
     } else if effect.executes.is_some() && places.wall == Wall::Absent {
         "runs a command, and no sandbox is there to keep it from writing".to_owned()
@@ -107,6 +109,10 @@ fn workspace_write(effect: &Effect, places: &Places) -> Contained {
     if let Some(path) = effect.writes.iter().find(|path| !places.holds(path)) {
         let what = format!("writes {}, outside the workspace {}", path.display(), places.workspace.display());
         return Contained::Outside { what, opened_by: OpenedBy::PathRule };
+    }
+    if let Some(server) = &effect.server {
+        let what = format!("is carried out by the server {server}, outside of the sandbox");
+        return Contained::Outside { what, opened_by: OpenedBy::Rule };
     }
     if effect.executes.is_some() && places.wall == Wall::Absent {
         let what = "runs a command, and no sandbox is there to hold it".to_owned();

@@ -5,6 +5,7 @@
 mod capture;
 mod detached;
 mod env;
+mod held;
 mod job;
 mod pipes;
 mod run;
@@ -16,6 +17,7 @@ pub use capture::{Kept, SpilledOutput, Stream};
 pub use detached::{Detached, detached};
 pub(crate) use env::is_secret;
 pub use env::on_path;
+pub use held::{Held, Talk, hold};
 pub use job::{Job, Program, SpillTo};
 pub use run::{End, Finished, Live, Tap, no_more_grace, run, run_live};
 pub(crate) use scratch::Scratch;

@@ -39,6 +39,11 @@ impl Pipes {
         }
     }
 
+    /// The pipes themselves, for somebody who talks through them.
+    pub(super) fn take(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
+        Some((self.input.take()?.pipe, self.out.take()?, self.err.take()?))
+    }
+
     /// Until both outputs are closed. Can be dropped and called again: nothing is lost.
     pub(super) async fn drain(&mut self, capture: &mut Capture) {
         let Self { input, out, err, out_chunk, err_chunk } = self;

@@ -118,6 +118,11 @@ pub async fn run_live(mut job: Job, cancel: &CancelToken, live: Live) -> Result<
     Ok(Finished { end, out, err, spilled, left_behind, put_aside, folder, sandbox, took: began.elapsed() })
 }
 
+/// Done when nobody waits any longer.
+pub(super) async fn haste() {
+    HASTE.cancelled().await;
+}
+
 struct Running {
     started: Started,
     capture: Capture,
@@ -227,7 +232,7 @@ async fn at(deadline: Option<Instant>) {
     }
 }
 
-fn end_of(status: ExitStatus) -> End {
+pub(super) fn end_of(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Exited(code),
         (None, Some(signal)) => End::Signalled(signal),
