@@ -102,6 +102,17 @@ pub enum GraphForm {
     Dot,
 }
 
+impl GraphForm {
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ascii => "ascii",
+            Self::Mermaid => "mermaid",
+            Self::Dot => "dot",
+        }
+    }
+}
+
 /// Flags of a conversation.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TalkFlags {
