@@ -144,6 +144,8 @@ mod tests {
 
     fn ask(subject: &str, typed: Option<u64>) -> AskView {
         let request = AskRequest {
+            parts: Vec::new(),
+            rule: None,
             agent: claw_kernel::ids::AgentId::fresh(),
             label: "explore\x1b[2J".into(),
             tool: "bash".into(),

@@ -166,6 +166,8 @@ fn a_slash_command_is_told_from_a_path() {
 fn questions_stand_in_the_place_of_the_input_one_after_another() {
     let mut state = state(80, 24);
     let ask = |label: &str| AskRequest {
+        parts: Vec::new(),
+        rule: None,
         agent: claw_kernel::ids::AgentId::fresh(),
         label: label.into(),
         tool: "bash".into(),
@@ -211,6 +213,8 @@ fn the_region_fits_every_terminal() {
         typed(&mut state, &"word ".repeat(60));
         shown(&mut state);
         let request = AskRequest {
+            parts: Vec::new(),
+            rule: None,
             agent: claw_kernel::ids::AgentId::fresh(),
             label: "explore".into(),
             tool: "bash".into(),
