@@ -2,10 +2,11 @@
 
 use crate::children::{BackgroundTool, TOOL};
 use crate::conversation::{
-    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Orders, Refused,
-    RequestShape, Room, Rules, Running, RunningAgent, Shell, Spent, at_the_beginning, at_the_end, failed,
+    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Compacting, Conversation, History, Orders, Refused,
+    RequestShape, Rules, Running, RunningAgent, Shell, Spent, at_the_beginning, at_the_end, failed,
     heeds_stop, offered, run, without_work,
 };
+use crate::compaction::Fullness;
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
@@ -27,7 +28,6 @@ use claw_tools::tool::ToolContext;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use tokio::sync::mpsc;
 
 /// Bytes of a fault that the model is told.
 const MOST_FAULT: usize = 8_000;
@@ -39,13 +39,7 @@ pub fn start(
     events: Arc<dyn EventSink>,
     cancel: CancelToken,
 ) -> RunningAgent {
-    let (sender, steering) = mpsc::channel(MOST_STEERING);
-    let orders = Orders {
-        steering: sender,
-        room: Room::default(),
-        cancel: cancel.child_token(),
-        cause: Arc::new(OnceLock::new()),
-    };
+    let (orders, steering) = Orders::new(cancel.child_token());
     let own = orders.clone();
     let task = tasks::spawn("agent", async move {
         if own.cancel.is_cancelled() {
@@ -54,7 +48,7 @@ pub fn start(
         let scene = scene(&request);
         let (hooks, watching) = (services.hooks.clone(), events.clone());
         let outcome = match Box::pin(prepare(services, (request, &scene), events, &own.cancel)).await {
-            Ok(ready) => run(ready.shell, ready.beginning, &own, steering).await,
+            Ok(ready) => run(ready.shell, ready.beginning, &own, steering).await.outcome,
             Err(outcome) => *outcome,
         };
         at_the_end(&hooks, &scene, &*watching, own.cancel.is_cancelled()).await;
@@ -79,8 +73,7 @@ async fn prepare(
     if let Some(most) = request.definition.permission {
         request.permission = request.permission.intersect(most);
     }
-    let models = models(&services, &request);
-    let answer = answer_rule(&services, &request, &models[0])
+    let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
     let context = context(&services, &request, policy);
@@ -90,6 +83,27 @@ async fn prepare(
     let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
+    let past = Past { history, transcript, turns: loaded.turns, fullness: Fullness::default() };
+    let shell = assemble(services, (request, scene), (events, context), answer, past);
+    Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
+}
+
+/// What a conversation goes on from.
+pub(crate) struct Past {
+    pub(crate) history: History,
+    pub(crate) transcript: Transcript,
+    pub(crate) turns: u32,
+    pub(crate) fullness: Fullness,
+}
+
+/// Puts a conversation together, ready to run.
+pub(crate) fn assemble(
+    services: Arc<AgentServices>,
+    (request, scene): (AgentRequest, &Scene),
+    (events, context): (Arc<dyn EventSink>, ToolContext),
+    answer: AnswerRule,
+    past: Past,
+) -> Box<Shell> {
     let names = tools_of(&services.registry, &request);
     let schema = match &answer {
         AnswerRule::Call(schema) => Some(schema),
@@ -97,7 +111,7 @@ async fn prepare(
     };
     let toolbox = services.shared.toolbox(&services.registry, names, schema);
     let shape = RequestShape {
-        models,
+        models: models(&services, &request),
         system: system(&services, &request, toolbox.specs()),
         tools: toolbox.specs().clone(),
         effort: request.effort,
@@ -105,8 +119,18 @@ async fn prepare(
         idle: request.idle_timeout,
         purse: request.purse.clone(),
     };
+    let mut fullness = past.fullness;
+    fullness.fixed = fixed(&shape);
     let heeds_stop = heeds_stop(&services.hooks, scene);
-    let rules = Rules { max_turns: request.max_turns, toolbox, answer, heeds_stop };
+    let rules = Rules {
+        max_turns: request.max_turns,
+        toolbox,
+        answer,
+        heeds_stop,
+        turns_before: 0,
+        gives_back: false,
+    };
+    let compacting = Compacting::new(services.compaction, fullness);
     let desk = Arc::new(CallDesk {
         is_lent: services.sandboxes.loan(&request.workspace).is_some(),
         readable: request.readable,
@@ -121,16 +145,26 @@ async fn prepare(
         events,
         services,
     });
-    let shell = Box::new(Shell {
-        core: Conversation::new(rules, history, loaded.turns),
+    Box::new(Shell {
+        core: Conversation::new(rules, past.history, past.turns),
         cancel: desk.context.cancel.clone(),
         desk,
         shape,
-        transcript,
+        transcript: past.transcript,
         running: Running::default(),
         spent: Spent::default(),
-    });
-    Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
+        compacting,
+        leaves_work: false,
+    })
+}
+
+/// Tokens of what every request holds, estimated.
+fn fixed(shape: &RequestShape) -> u64 {
+    let tools = shape.tools.iter();
+    let tools: usize = tools
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
+        .sum();
+    (shape.system.len() + tools) as u64 / 4
 }
 
 /// What hooks are told of an agent.
@@ -217,21 +251,18 @@ fn models(services: &AgentServices, request: &AgentRequest) -> Arc<[String]> {
 }
 
 /// How the answer is given: by a tool, or as a document where the service holds the model to it and no tool is needed.
-fn answer_rule(
-    services: &AgentServices,
-    request: &AgentRequest,
-    model: &str,
-) -> Result<AnswerRule, BadSchema> {
+fn answer_rule(services: &AgentServices, request: &AgentRequest) -> Result<AnswerRule, BadSchema> {
+    let models = models(services, request);
     let Some(schema) = &request.output_schema else { return Ok(AnswerRule::Text) };
     let compiled = services.shared.schema(schema)?;
     let needs_tools = !tools_of(&services.registry, request).is_empty();
-    if !needs_tools && services.model.traits_of(model).answer_schema {
+    if !needs_tools && services.model.traits_of(&models[0]).answer_schema {
         return Ok(AnswerRule::Document(compiled));
     }
     Ok(AnswerRule::Call(compiled))
 }
 
-fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
+pub(crate) fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
     ToolContext {
         folder: Arc::new(WorkingFolder::at_resolved(sandbox.workspace().to_owned())),
         agent: request.label.as_str().into(),

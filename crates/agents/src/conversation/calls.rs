@@ -205,6 +205,10 @@ impl CallDesk {
             let result = CallResult::error("not run: the journal could not be written");
             return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
         }
+        if !effect.writes.is_empty() && let Err(failed) = self.effects.before_write(no, &effect.writes).await {
+            let result = CallResult::error("not run: the session could not be written");
+            return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
+        }
         let result = self.call(tool, &effect, input, cancel).await;
         let mut report = CallReport { ran: true, ..CallReport::of(result) };
         if is_journaled {

@@ -5,6 +5,7 @@
 mod actor;
 mod asking;
 mod calls;
+mod compacting;
 mod core;
 mod history;
 mod hooked;
@@ -19,15 +20,16 @@ mod tests;
 mod toolbox;
 
 pub(crate) use calls::CallDesk;
+pub(crate) use compacting::{Compacting, Summarising, applied};
 pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
 pub(crate) use hooked::{Refused, at_the_beginning, at_the_end, heeds_stop};
 pub use running::{NotSteered, Orders, RunningAgent};
-pub(crate) use running::{run, without_work};
+pub(crate) use running::{Ended, run, without_work};
 pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
-pub(crate) use shell::{RequestShape, Running, Shell, Spent, failed};
-pub(crate) use steering::{MOST_STEERING, Room};
+pub(crate) use shell::{Remains, RequestShape, Running, Shell, Spent, failed};
+pub use steering::Heard;
 pub(crate) use toolbox::Toolbox;
 pub use toolbox::offered;

@@ -21,7 +21,7 @@ fn conversation(max_turns: Option<u32>, answer: AnswerRule) -> Conversation {
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let rules = Rules { max_turns, toolbox: toolbox(called), answer, heeds_stop: false };
+    let rules = Rules { max_turns, toolbox: toolbox(called), answer, heeds_stop: false, turns_before: 0, gives_back: false };
     let mut conversation = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
     assert!(asks(&conversation.on(Event::Started(Beginning::default()))));
     conversation
@@ -32,7 +32,7 @@ fn plain() -> Conversation {
 }
 
 fn said(text: &str) -> Steering {
-    Room::default().place(text.into()).unwrap()
+    Room::default().place(vec![Block::Text { text: text.into() }]).unwrap()
 }
 
 fn text(text: &str) -> Block {
@@ -132,7 +132,7 @@ fn taken_up(answer: AnswerRule, open: Vec<(&str, &str, Value, bool)>) -> (Conver
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let rules = Rules { max_turns: None, toolbox: toolbox(called), answer, heeds_stop: false };
+    let rules = Rules { max_turns: None, toolbox: toolbox(called), answer, heeds_stop: false, turns_before: 0, gives_back: false };
     let mut it = Conversation::new(rules, history, 3);
     let commands = it.on(Event::Started(Beginning { last_stop: Some(StopReason::ToolUse), open }));
     (it, commands)
@@ -423,8 +423,7 @@ fn thinking_goes_back_byte_for_byte_and_in_order() {
 
 #[test]
 fn a_finished_transcript_is_not_asked_again() {
-    let rules =
-        Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: false };
+    let rules = Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: false, turns_before: 0, gives_back: false };
     let said = Message { role: Role::Assistant, content: vec![text("the end")] };
     let history = History::from_repaired(vec![Message::user("go"), said]);
     let mut it = Conversation::new(rules, history, 1);
