@@ -30,6 +30,8 @@ pub struct Sandboxes {
     /// The settings switched the sandbox off: then commands are asked.
     pub is_off: bool,
     made: Mutex<Kept>,
+    /// Folders that the user added while agents work.
+    added: Mutex<Vec<PathBuf>>,
     /// Folders of claw's own state in which agents work.
     lent: Mutex<HashMap<PathBuf, Loan>>,
 }
@@ -37,12 +39,30 @@ pub struct Sandboxes {
 impl Sandboxes {
     /// A template for policies.
     pub fn new(writable: Vec<PathBuf>, network: bool) -> Self {
-        Self { writable, network, is_off: false, made: Mutex::default(), lent: Mutex::default() }
+        Self { writable, network, is_off: false, ..Self::default() }
     }
 
     /// No sandbox at all.
     pub fn off() -> Self {
         Self { is_off: true, ..Self::default() }
+    }
+
+    /// One more folder that agents may write, from their next conversation on.
+    pub fn add(&self, folder: PathBuf) {
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        if !added.contains(&folder) {
+            added.push(folder);
+            drop(added);
+            // Those that are in use keep what they are.
+            let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(made);
+        }
+    }
+
+    /// All folders beside the workspace that may be written.
+    pub fn all_writable(&self) -> Vec<PathBuf> {
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        self.writable.iter().chain(added.iter()).cloned().collect()
     }
 
     /// The policy for a reach in a workspace. `protected` governs.
@@ -103,7 +123,7 @@ impl Sandboxes {
             sandbox::Network::Off
         };
         let policy = SandboxPolicy::new(reach, workspace)
-            .with_writable(self.writable.iter().cloned())
+            .with_writable(self.all_writable())
             .with_network(network)
             .with_governing(protected.iter().cloned());
         match self.loan(workspace) {

@@ -1,12 +1,12 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
 use crate::children::{BackgroundTool, TOOL};
+use crate::compaction::Fullness;
 use crate::conversation::{
     ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Compacting, Conversation, History, Orders, Refused,
     RequestShape, Rules, Running, RunningAgent, Shell, Spent, at_the_beginning, at_the_end, failed,
     heeds_stop, offered, run, without_work,
 };
-use crate::compaction::Fullness;
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
@@ -83,7 +83,14 @@ async fn prepare(
     let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
-    let past = Past { history, transcript, turns: loaded.turns, fullness: Fullness::default() };
+    let past = Past {
+        history,
+        transcript,
+        turns: loaded.turns,
+        turns_before: 0,
+        fullness: Fullness::default(),
+        has_owner: false,
+    };
     let shell = assemble(services, (request, scene), (events, context), answer, past);
     Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
 }
@@ -93,7 +100,11 @@ pub(crate) struct Past {
     pub(crate) history: History,
     pub(crate) transcript: Transcript,
     pub(crate) turns: u32,
+    /// Those that do not count against the limit.
+    pub(crate) turns_before: u32,
     pub(crate) fullness: Fullness,
+    /// Its owner lives on: what is not heard goes back to it, what runs in the background stays.
+    pub(crate) has_owner: bool,
 }
 
 /// Puts a conversation together, ready to run.
@@ -127,8 +138,8 @@ pub(crate) fn assemble(
         toolbox,
         answer,
         heeds_stop,
-        turns_before: 0,
-        gives_back: false,
+        turns_before: past.turns_before,
+        gives_back: past.has_owner,
     };
     let compacting = Compacting::new(services.compaction, fullness);
     let desk = Arc::new(CallDesk {
@@ -154,7 +165,7 @@ pub(crate) fn assemble(
         running: Running::default(),
         spent: Spent::default(),
         compacting,
-        leaves_work: false,
+        leaves_work: past.has_owner,
     })
 }
 
@@ -168,7 +179,7 @@ fn fixed(shape: &RequestShape) -> u64 {
 }
 
 /// What hooks are told of an agent.
-fn scene(request: &AgentRequest) -> Scene {
+pub(crate) fn scene(request: &AgentRequest) -> Scene {
     let permission = match request.definition.permission {
         Some(most) => request.permission.intersect(most),
         None => request.permission,
@@ -262,7 +273,11 @@ fn answer_rule(services: &AgentServices, request: &AgentRequest) -> Result<Answe
     Ok(AnswerRule::Call(compiled))
 }
 
-pub(crate) fn context(services: &AgentServices, request: &AgentRequest, sandbox: Arc<SandboxPolicy>) -> ToolContext {
+pub(crate) fn context(
+    services: &AgentServices,
+    request: &AgentRequest,
+    sandbox: Arc<SandboxPolicy>,
+) -> ToolContext {
     ToolContext {
         folder: Arc::new(WorkingFolder::at_resolved(sandbox.workspace().to_owned())),
         agent: request.label.as_str().into(),

@@ -32,7 +32,9 @@ impl Fullness {
     /// Tokens of a request with this history.
     pub(crate) fn used(&self, history: &[Arc<Message>]) -> u64 {
         match self.counted {
-            Some((tokens, covered)) if covered <= history.len() => tokens + tokens_of_all(&history[covered..]),
+            Some((tokens, covered)) if covered <= history.len() => {
+                tokens + tokens_of_all(&history[covered..])
+            }
             Some(_) | None => self.fixed + tokens_of_all(history),
         }
     }
@@ -44,7 +46,9 @@ impl Fullness {
         window: Option<u64>,
         settings: &CompactionSettings,
     ) -> bool {
-        let Some(threshold) = settings.threshold.tokens(window).filter(|_| settings.auto) else { return false };
+        let Some(threshold) = settings.threshold.tokens(window).filter(|_| settings.auto) else {
+            return false;
+        };
         let summary = match history.first() {
             Some(first) if super::plan::earlier(first).is_some() => tokens_of(first),
             Some(_) | None => 0,
@@ -68,8 +72,15 @@ mod tests {
         let settings = CompactionSettings::default();
         assert!(fullness.is_too_full(&history, Some(6_000), &settings));
         assert!(!fullness.is_too_full(&history, Some(10_000), &settings));
-        assert!(!fullness.is_too_full(&history, None, &settings), "an unknown window is told by an error only");
-        assert!(!fullness.is_too_full(&history, Some(6_000), &CompactionSettings { auto: false, ..settings }));
+        assert!(
+            !fullness.is_too_full(&history, None, &settings),
+            "an unknown window is told by an error only"
+        );
+        assert!(!fullness.is_too_full(
+            &history,
+            Some(6_000),
+            &CompactionSettings { auto: false, ..settings }
+        ));
         let tokens = CompactionSettings { threshold: Threshold::Tokens(5_000), ..settings };
         assert!(fullness.is_too_full(&history, None, &tokens));
     }

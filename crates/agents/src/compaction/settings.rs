@@ -33,7 +33,12 @@ impl Threshold {
             Self::Tokens(tokens) => Some(tokens),
             Self::Share(share) => {
                 // Windows are far below the numbers that a float holds exactly.
-                #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a window, above 0")]
+                #[expect(
+                    clippy::cast_precision_loss,
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a share of a window, above 0"
+                )]
                 let of = |window: u64| (window as f64 * share.clamp(0.01, 1.0)) as u64;
                 window.map(of)
             }

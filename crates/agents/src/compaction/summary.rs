@@ -162,7 +162,9 @@ mod tests {
         let plan = Plan::of(&history, 4, None, Squeeze::Usual).unwrap();
         let text = plan.text(Some("- tests are green (POINT-TWO)"));
         let (one, two) = (text.find("POINT-ONE").unwrap(), text.find("POINT-TWO").unwrap());
-        assert!(text.find(super::PREVIOUS).unwrap() < one && one < text.find(super::NEW).unwrap() && one < two);
+        assert!(
+            text.find(super::PREVIOUS).unwrap() < one && one < text.find(super::NEW).unwrap() && one < two
+        );
         assert!(text.contains("later 2") && text.ends_with(super::TAIL), "{text}");
         assert!(text.len() < super::MOST_PREVIOUS + super::MOST_NEW + super::MOST_TIMELINE + 600);
     }

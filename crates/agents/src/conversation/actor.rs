@@ -2,9 +2,9 @@
 //! but tasks, each of which posts its end here.
 
 use super::core::{Beginning, Event};
+use super::running::Ended;
 use super::shell::{Finished, Post, Shell, failed};
 use super::steering::Steering;
-use super::running::Ended;
 use crate::outcome::{AgentEnd, FailureClass};
 use claw_kernel::tasks::panic_message;
 use futures_util::FutureExt;

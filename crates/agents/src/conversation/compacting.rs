@@ -97,9 +97,10 @@ impl Summarising {
                 None => asking.run().await,
             }
         };
-        let report = AssertUnwindSafe(paid).catch_unwind().await.unwrap_or_else(|panic| {
-            AskReport::without_news(AskEnd::Panicked(panic_message(panic.as_ref())))
-        });
+        let report = AssertUnwindSafe(paid)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| AskReport::without_news(AskEnd::Panicked(panic_message(panic.as_ref()))));
         summarised(plan, report.end)
     }
 }
@@ -107,7 +108,8 @@ impl Summarising {
 fn summarised(plan: Plan, end: AskEnd) -> Summarised {
     let (usage, model, points, why) = match end {
         AskEnd::Answered(answer) => {
-            let text = Message { role: claw_providers::message::Role::Assistant, content: answer.blocks }.text();
+            let text =
+                Message { role: claw_providers::message::Role::Assistant, content: answer.blocks }.text();
             let why = text.trim().is_empty().then(|| "the model wrote nothing".to_owned());
             (answer.usage, Some(answer.model), Some(text), why)
         }
@@ -139,8 +141,14 @@ pub(crate) fn applied(history: &History, done: &Summarised) -> (History, Record,
     }
     let after = tokens_of_all(new.messages());
     let removed = plan.gone.len();
-    let record =
-        Record::Compaction { summary: done.text.clone(), kept: plan.kept, cut: plan.cut, removed, before, after };
+    let record = Record::Compaction {
+        summary: done.text.clone(),
+        kept: plan.kept,
+        cut: plan.cut,
+        removed,
+        before,
+        after,
+    };
     let event = AgentEvent::Compacted { removed, before, after, without_model: done.without_model.clone() };
     (new, record, event)
 }
@@ -157,8 +165,7 @@ impl Shell {
         let (window, settings) = (self.window(), self.compacting.settings);
         let history = self.core.history().messages();
         if self.compacting.fullness.is_too_full(history, window, &settings)
-            && let Some(plan) =
-                Plan::of(history, settings.preserve_recent_messages, window, Squeeze::Usual)
+            && let Some(plan) = Plan::of(history, settings.preserve_recent_messages, window, Squeeze::Usual)
         {
             return self.summarise(plan, post);
         }
@@ -214,7 +221,9 @@ impl Shell {
             self.spend(done.usage, done.model.clone());
         }
         if !self.core.is_asking() {
-            return self.on(super::core::Event::RequestFailed(crate::outcome::AgentEnd::Cancelled), post).await;
+            return self
+                .on(super::core::Event::RequestFailed(crate::outcome::AgentEnd::Cancelled), post)
+                .await;
         }
         let (history, record, event) = applied(self.core.history(), &done);
         self.core.replace_history(history);

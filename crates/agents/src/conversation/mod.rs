@@ -25,9 +25,9 @@ pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
-pub(crate) use hooked::{Refused, at_the_beginning, at_the_end, heeds_stop};
-pub use running::{NotSteered, Orders, RunningAgent};
+pub(crate) use hooked::{Refused, at_session_start, at_the_beginning, at_the_end, at_the_prompt, heeds_stop};
 pub(crate) use running::{Ended, run, without_work};
+pub use running::{NotSteered, Orders, RunningAgent};
 pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
 pub(crate) use shell::{Remains, RequestShape, Running, Shell, Spent, failed};
 pub use steering::Heard;

@@ -71,6 +71,11 @@ impl Orders {
         self.room.is_free()
     }
 
+    /// Ends it; calls without a result are told `cancelled by user`.
+    pub(crate) fn stop(&self) {
+        self.cancel.cancel();
+    }
+
     /// Ends it. Calls without a result are told `cancelled because <cause>`; the first cause counts.
     pub fn cancel_because(&self, cause: impl Into<String>) {
         let _ = self.cause.set(cause.into());

@@ -3,8 +3,8 @@
 //! Owns what runs for a conversation and what it has spent. Must not decide what comes next.
 
 use super::asking::{AskEnd, AskReport, Asking};
-use super::compacting::{Compacting, Summarised};
 use super::calls::{CallDesk, CallReport, ReadyCall};
+use super::compacting::{Compacting, Summarised};
 use super::core::{AnswerRule, CallResult, Command, Conversation, Event, PlannedCall};
 use super::history::History;
 use super::paying;

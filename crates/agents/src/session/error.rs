@@ -100,9 +100,10 @@ impl SessionError {
                 Some(format!("go to its folder, or give the file itself: `--resume {}`", path.display()))
             }
             Self::Ambiguous { .. } => Some("give more of the id".to_owned()),
-            Self::Held { .. } => {
-                Some("wait until that process has ended, or make a copy of its own with `--fork-session`".to_owned())
-            }
+            Self::Held { .. } => Some(
+                "wait until that process has ended, or make a copy of its own with `--fork-session`"
+                    .to_owned(),
+            ),
             Self::TooLarge { .. }
             | Self::NoSession { .. }
             | Self::Unreadable(_)

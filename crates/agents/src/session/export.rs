@@ -63,6 +63,7 @@ impl Told {
                 self.prompts.push((prompt, self.steps.len()));
                 self.steps.push(Step::Message(Message { role: Role::User, content }));
             }
+            Record::Told { text, .. } => self.steps.push(Step::Message(Message::user(text))),
             Record::Message { message, .. } => self.steps.push(Step::Message(message)),
             Record::Compaction { removed, .. } => self.steps.push(Step::Compacted { removed }),
             Record::Rewound { prompt } => {
@@ -79,6 +80,7 @@ impl Told {
             | Record::End(_)
             | Record::Snapshot { .. }
             | Record::Agent { .. }
+            | Record::Team { .. }
             | Record::Repaired { .. }
             | Record::Closed { .. } => {}
         }
@@ -137,7 +139,9 @@ fn section(message: &Message, speaker: &mut Option<Role>, out: &mut String) {
     for block in &message.content {
         let _ = match block {
             Block::Text { text } => writeln!(out, "\n{}", text.trim_end()),
-            Block::ToolUse { name, input, .. } => writeln!(out, "\n**{name}**\n{}", fenced(&format!("{input:#}"))),
+            Block::ToolUse { name, input, .. } => {
+                writeln!(out, "\n**{name}**\n{}", fenced(&format!("{input:#}")))
+            }
             Block::ToolResult { content, is_error, .. } => {
                 let word = if *is_error { "Error" } else { "Result" };
                 writeln!(out, "\n{word}:\n{}", fenced(&short(content)))

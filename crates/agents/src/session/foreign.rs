@@ -44,9 +44,9 @@ fn lines(bytes: &[u8]) -> Option<Foreign> {
                 "the last record was torn and is dropped ({} bytes at offset {start})",
                 raw.len()
             )),
-            Ok(_) | Err(_) => foreign
-                .lost
-                .push(format!("line {} (offset {start}) is no record and is skipped", index + 1)),
+            Ok(_) | Err(_) => {
+                foreign.lost.push(format!("line {} (offset {start}) is no record and is skipped", index + 1))
+            }
         }
     }
     known.then_some(foreign)
@@ -150,7 +150,8 @@ fn result(value: &Value, tool_use_id: String) -> Block {
         }
         Some(_) | None => (String::new(), Vec::new()),
     };
-    let content = if content.trim().is_empty() && images.is_empty() { "(no output)".to_owned() } else { content };
+    let content =
+        if content.trim().is_empty() && images.is_empty() { "(no output)".to_owned() } else { content };
     let is_error = value.get("is_error").and_then(Value::as_bool).unwrap_or(false);
     Block::ToolResult { tool_use_id, content, images, is_error }
 }

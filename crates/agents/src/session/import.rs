@@ -59,7 +59,13 @@ pub(super) async fn copy(
     let mut copied: Vec<u8> = Vec::with_capacity(whole);
     for line in lines {
         match serde_json::from_slice::<Record>(line) {
-            Ok(Record::Snapshot { .. } | Record::Closed { .. } | Record::Session { .. }) | Err(_) => {}
+            Ok(
+                Record::Snapshot { .. }
+                | Record::Closed { .. }
+                | Record::Session { .. }
+                | Record::Team { .. },
+            )
+            | Err(_) => {}
             Ok(_) => copied.extend(line),
         }
     }
@@ -72,10 +78,8 @@ async fn read(path: &Path) -> Result<Vec<u8>, SessionError> {
     let path: PathBuf = path.to_owned();
     let done = tasks::blocking("session", move || {
         let io = |source| SessionError::Io { path: path.clone(), source };
-        let (file, meta) = claw_tools::files::kind::open_regular(&path).map_err(|error| SessionError::NoSession {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+        let (file, meta) = claw_tools::files::kind::open_regular(&path)
+            .map_err(|error| SessionError::NoSession { path: path.clone(), why: error.to_string() })?;
         if meta.len() > MOST {
             return Err(SessionError::TooLarge { path: path.clone(), bytes: meta.len(), most: MOST });
         }

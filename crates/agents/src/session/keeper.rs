@@ -170,7 +170,8 @@ fn put_back(path: &Path, was: Was, folder: &Path, places: &[PathBuf]) -> Result<
             if let Some(parent) = real.parent() {
                 std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
             }
-            durable::replace(&real, &bytes, durable::Mode::Keep, durable::Sync::No).map_err(|error| error.to_string())
+            durable::replace(&real, &bytes, durable::Mode::Keep, durable::Sync::No)
+                .map_err(|error| error.to_string())
         }
     }
 }

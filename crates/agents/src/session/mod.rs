@@ -17,6 +17,7 @@ pub use error::SessionError;
 pub use export::{ExportForm, export};
 pub use keeper::FileKeeper;
 pub use list::Listed;
+pub(crate) use open::Held;
 pub use open::OpenSession;
 pub use search::Hit;
 pub use store::{Found, Reference, Store};

@@ -68,7 +68,12 @@ impl Store {
     ///
     /// # Errors
     /// Another process holds it; it cannot be read.
-    pub async fn open(&self, found: Found, writer: &LogWriter, model: Option<&str>) -> Result<OpenSession, SessionError> {
+    pub async fn open(
+        &self,
+        found: Found,
+        writer: &LogWriter,
+        model: Option<&str>,
+    ) -> Result<OpenSession, SessionError> {
         match found {
             Found::Own { id, path } => self.open_own(id, path, writer, model).await,
             Found::Foreign { path } => import::open(self, &path, writer, model).await,
@@ -104,7 +109,12 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be read, or the new one cannot be made.
-    pub async fn fork(&self, found: Found, writer: &LogWriter, model: Option<&str>) -> Result<OpenSession, SessionError> {
+    pub async fn fork(
+        &self,
+        found: Found,
+        writer: &LogWriter,
+        model: Option<&str>,
+    ) -> Result<OpenSession, SessionError> {
         let (path, from) = match &found {
             Found::Own { id, path } => (path.clone(), id.to_string()),
             Found::Foreign { path } => (path.clone(), path.display().to_string()),
@@ -113,7 +123,13 @@ impl Store {
         import::copy(self, (&path, from), id, writer, model).await
     }
 
-    pub(super) fn begun(&self, id: SessionId, model: &str, name: Option<String>, from: Option<String>) -> Record {
+    pub(super) fn begun(
+        &self,
+        id: SessionId,
+        model: &str,
+        name: Option<String>,
+        from: Option<String>,
+    ) -> Record {
         Record::Session {
             id,
             at: clock::now(),
@@ -132,7 +148,10 @@ impl Store {
         let (id, path) = match found {
             Found::Own { id, path } => (id, path),
             Found::Foreign { path } => {
-                return Err(SessionError::NoSession { path, why: "it is not claw's own; delete the file itself".to_owned() });
+                return Err(SessionError::NoSession {
+                    path,
+                    why: "it is not claw's own; delete the file itself".to_owned(),
+                });
             }
         };
         let held = lock(id, &path)?;
@@ -173,7 +192,8 @@ impl OpenSession {
         let path = self.path.clone();
         let read = tasks::blocking("session", move || {
             let bytes = std::fs::read(&path).map_err(|source| SessionError::Io { path, source })?;
-            crate::transcript::load(&bytes, &|_, _| false).map_err(|error| SessionError::Unreadable(error.to_string()))
+            crate::transcript::load(&bytes, &|_, _| false)
+                .map_err(|error| SessionError::Unreadable(error.to_string()))
         });
         let mut loaded = read.await??;
         let mut lines = Vec::new();

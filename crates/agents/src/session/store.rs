@@ -88,7 +88,8 @@ impl Store {
     }
 
     pub(super) fn make_folder(&self) -> Result<(), SessionError> {
-        durable::private_dir(&self.folder).map_err(|source| SessionError::Io { path: self.folder.clone(), source })
+        durable::private_dir(&self.folder)
+            .map_err(|source| SessionError::Io { path: self.folder.clone(), source })
     }
 
     /// The file of a session.
@@ -161,14 +162,13 @@ impl Store {
         let lower = word.to_lowercase();
         match files.find(|file| lower.len() >= 8 && file.id.to_string().starts_with(&lower)) {
             Some(file) => Err(SessionError::Elsewhere { reference: word.to_owned(), path: file.path }),
-            None => {
-                Err(SessionError::Unknown { reference: word.to_owned(), folder: self.workspace.clone() })
-            }
+            None => Err(SessionError::Unknown { reference: word.to_owned(), folder: self.workspace.clone() }),
         }
     }
 
     fn foreign_folders(&self) -> Vec<PathBuf> {
-        let mut folders = vec![self.workspace.join(".claude/sessions"), self.workspace.join(".claw/sessions")];
+        let mut folders =
+            vec![self.workspace.join(".claude/sessions"), self.workspace.join(".claw/sessions")];
         if let Some(home) = self.config_home.parent() {
             folders.push(home.join(".claude/sessions"));
             let plain: String = self
@@ -185,9 +185,7 @@ impl Store {
 
 /// One of claw's own lies under its id; anything else is read as what it is.
 fn at(path: &Path) -> Result<Found, SessionError> {
-    let path = path
-        .canonicalize()
-        .map_err(|source| SessionError::Io { path: path.to_owned(), source })?;
+    let path = path.canonicalize().map_err(|source| SessionError::Io { path: path.to_owned(), source })?;
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let id = stem.parse::<SessionId>().ok().filter(|_| list::is_own(&path));
     Ok(match id {

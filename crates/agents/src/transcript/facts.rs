@@ -3,7 +3,7 @@
 use super::raw::Mark;
 use super::record::{Record, Was};
 use claw_kernel::clock::Timestamp;
-use claw_kernel::ids::{AgentId, SessionId};
+use claw_kernel::ids::{AgentId, RunId, SessionId};
 use claw_providers::message::Block;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -30,6 +30,10 @@ pub struct Facts {
     pub snapshots: Vec<Snapshot>,
     /// Agents that it started.
     pub agents: Vec<StartedAgent>,
+    /// The run of its agents.
+    pub team: Option<RunId>,
+    /// Ends of agents that the model was told of.
+    pub told_ends: HashSet<(RunId, u32)>,
     /// Repairs that people have been told of.
     pub told: HashSet<String>,
     /// How often the history was compacted.
@@ -93,6 +97,7 @@ impl Facts {
             Record::Agent { agent, call, label, manifest } => {
                 self.agents.push(StartedAgent { agent, call, label, manifest });
             }
+            Record::Team { run } => self.team = Some(run),
             Record::Repaired { said } => self.told.extend(said),
             Record::Closed { .. }
             | Record::Prompt { .. }
@@ -102,6 +107,7 @@ impl Facts {
             | Record::Abandoned { .. }
             | Record::End(_)
             | Record::Said { .. }
+            | Record::Told { .. }
             | Record::Compaction { .. }
             | Record::Rewound { .. } => {}
         }
@@ -110,7 +116,8 @@ impl Facts {
 
 /// The first line with words, cut.
 pub(crate) fn first_line(content: &[Block]) -> Option<String> {
-    let line = content.iter().filter_map(Block::as_text).flat_map(str::lines).find(|l| !l.trim().is_empty())?;
+    let line =
+        content.iter().filter_map(Block::as_text).flat_map(str::lines).find(|l| !l.trim().is_empty())?;
     let line = line.trim();
     if line.chars().count() <= MOST_TITLE {
         return Some(line.to_owned());

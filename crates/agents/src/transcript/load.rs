@@ -194,7 +194,12 @@ impl Loaded {
                 raw.compact(summary, kept, cut);
             }
             Record::Rewound { prompt } => raw.rewind(prompt),
+            Record::Told { run, number, text } => {
+                self.facts.told_ends.insert((run, number));
+                raw.messages.push(Message::user(text));
+            }
             Record::Session { .. }
+            | Record::Team { .. }
             | Record::Named { .. }
             | Record::Snapshot { .. }
             | Record::Agent { .. }

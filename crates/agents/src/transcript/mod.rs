@@ -8,9 +8,9 @@ mod raw;
 mod record;
 mod writer;
 
+pub(crate) use facts::first_line;
 pub use facts::{Facts, Head, Snapshot, StartedAgent};
 pub use load::{Loaded, OpenCall, Repair, TranscriptError, load};
-pub(crate) use facts::first_line;
 pub(crate) use raw::{INTERRUPTED, interrupted};
 pub use raw::{Mark, cut_results};
 pub use record::{End, Record, VERSION, Was};

@@ -2,7 +2,7 @@
 
 use claw_kernel::clock::Timestamp;
 use claw_kernel::digest::Digest;
-use claw_kernel::ids::{AgentId, SessionId};
+use claw_kernel::ids::{AgentId, RunId, SessionId};
 use claw_providers::event::StopReason;
 use claw_providers::message::{Block, Message};
 use claw_providers::usage::Usage;
@@ -125,6 +125,20 @@ pub enum Record {
         label: String,
         /// Its manifest.
         manifest: PathBuf,
+    },
+    /// The session's agents live in this run.
+    Team {
+        /// Which.
+        run: RunId,
+    },
+    /// The end of an agent in the background was told: a message of the user's side.
+    Told {
+        /// The run.
+        run: RunId,
+        /// The message, from 1 within the run.
+        number: u32,
+        /// For the model.
+        text: String,
     },
     /// What was put right at load and has been said: not said again.
     Repaired {

@@ -60,6 +60,12 @@ impl Transcript {
         Ok(Self { log: writer.create(path)?, bytes: 0 })
     }
 
+    /// Of a file that is whole, without reading it.
+    pub(crate) fn again(path: &Path, writer: &LogWriter) -> Result<Self, LogFailed> {
+        let (log, bytes) = writer.open(path)?;
+        Ok(Self { log, bytes })
+    }
+
     /// Records that `Record::line` made. Done when the kernel has the bytes: the next request may leave.
     pub(crate) async fn append_lines(&mut self, lines: Vec<u8>) -> Result<(), LogFailed> {
         self.write(lines).await

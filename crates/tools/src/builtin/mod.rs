@@ -16,6 +16,7 @@ pub use bash::Bash;
 pub use edit_file::EditFile;
 pub use glob_search::GlobSearch;
 pub use grep_search::GrepSearch;
+pub use image::read_image;
 pub use read_file::ReadFile;
 pub use structured_output::{BadSchema, StructuredOutput};
 pub use write_file::WriteFile;
