@@ -3,6 +3,7 @@
 use claw_kernel::digest::Digest;
 use futures_util::future::BoxFuture;
 use std::fmt;
+use std::path::PathBuf;
 
 /// A call within a conversation, numbered by claw: `<turn>.<index>`, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +29,11 @@ pub struct EffectLogFailed(pub String);
 pub trait EffectLog: Send + Sync {
     /// Durable when the future is done: only then may the effect happen.
     fn intent(&self, call: CallNo, tool: &str) -> BoxFuture<'_, Result<(), EffectLogFailed>>;
+    /// A tool of claw's own is about to write these files: what they are now may be kept. Done before it writes.
+    fn before_write(&self, call: CallNo, writes: &[PathBuf]) -> BoxFuture<'_, Result<(), EffectLogFailed>> {
+        let _ = (call, writes);
+        Box::pin(std::future::ready(Ok(())))
+    }
     /// The effect happened and this is the digest of its result. Need not be awaited for long.
     fn done(&self, call: CallNo, result: Digest) -> BoxFuture<'_, Result<(), EffectLogFailed>>;
 }

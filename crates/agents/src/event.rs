@@ -107,6 +107,24 @@ pub enum AgentEvent {
         /// Spent in this attempt so far: what is known of it, should it be killed.
         usage: Usage,
     },
+    /// The older messages gave way to a summary.
+    Compacted {
+        /// Messages removed.
+        removed: usize,
+        /// Tokens of the history before, estimated.
+        before: u64,
+        /// After.
+        after: u64,
+        /// Why the summary is not the model's, where it is not.
+        without_model: Option<String>,
+    },
+    /// How full the model's window is.
+    Context {
+        /// Tokens of the history.
+        used: u64,
+        /// The window, where it is known.
+        window: Option<u64>,
+    },
     /// A word for people that belongs to no other event.
     Note(String),
 }

@@ -3,6 +3,7 @@
 //! Knows nothing of workflows, runs on disk or terminals.
 
 pub mod children;
+pub mod compaction;
 mod conversation;
 pub mod definition;
 pub mod effects;
@@ -19,6 +20,7 @@ pub mod request;
 pub mod roles;
 mod sandboxes;
 pub mod services;
+pub mod session;
 pub mod settings;
 mod start;
 pub mod system_prompt;
@@ -26,5 +28,5 @@ mod text_calls;
 pub mod transcript;
 pub mod trust;
 
-pub use conversation::{NotSteered, Orders, RunningAgent, offered};
+pub use conversation::{Heard, NotSteered, Orders, RunningAgent, offered};
 pub use start::{start, tools_of};

@@ -69,6 +69,8 @@ pub struct Sandboxes {
     made: Mutex<Kept>,
     /// Of agents that work on copies.
     copies: Mutex<Vec<Arc<SandboxPolicy>>>,
+    /// Folders that the user added while agents work.
+    added: Mutex<Vec<PathBuf>>,
     /// Folders of claw's own state in which agents work.
     lent: Mutex<HashMap<PathBuf, Loan>>,
 }
@@ -150,6 +152,24 @@ impl Sandboxes {
         Self { is_off: true, ..Self::default() }
     }
 
+    /// One more folder that agents may write, from their next conversation on.
+    pub fn add(&self, folder: PathBuf) {
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        if !added.contains(&folder) {
+            added.push(folder);
+            drop(added);
+            // Those that are in use keep what they are.
+            let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(made);
+        }
+    }
+
+    /// All folders beside the workspace that may be written.
+    pub fn all_writable(&self) -> Vec<PathBuf> {
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        self.writable.iter().chain(added.iter()).cloned().collect()
+    }
+
     /// The policy for a reach in a workspace. `protected` governs.
     pub fn policy(&self, reach: Reach, workspace: &Path, protected: &[PathBuf]) -> Arc<SandboxPolicy> {
         // Given up after the lock: a policy removes its temporary folder.
@@ -207,7 +227,7 @@ impl Sandboxes {
             return SandboxPolicy::full(workspace).with_governing(protected.iter().cloned());
         }
         let policy = SandboxPolicy::new(reach, workspace)
-            .with_writable(self.writable.iter().cloned())
+            .with_writable(self.all_writable())
             .with_most(self.outfit.most)
             .with_network(self.outfit.network.clone())
             .with_visible(self.outfit.visible.iter().cloned())

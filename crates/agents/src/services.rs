@@ -2,6 +2,7 @@
 //!
 //! Owns the list of services and what is worth making once for many agents. Must not know a single agent.
 
+use crate::compaction::CompactionSettings;
 use crate::conversation::{AnswerSchema, ToolNames, Toolbox};
 use crate::definition::AgentDefinition;
 use crate::hooks::Hooks;
@@ -47,6 +48,8 @@ pub struct AgentServices {
     pub memory: Arc<str>,
     /// Never written by a tool: claw's own state, the running workflow file. Resolved, absolute.
     pub protected: Vec<PathBuf>,
+    /// When histories are compacted.
+    pub compaction: CompactionSettings,
     /// Start with the default.
     pub shared: Shared,
 }

@@ -1,9 +1,10 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
+use crate::compaction::Fullness;
 use crate::conversation::{
-    AnswerRule, Beginning, CallDesk, Conversation, History, MOST_STEERING, Offer, Orders, Refused,
-    RequestShape, Room, Rules, Running, RunningAgent, Shell, Spent, ToUser, at_the_beginning, at_the_end,
-    failed, heeds_stop, recall, run, without_work,
+    AnswerRule, Beginning, CallDesk, Compacting, Conversation, History, Offer, Orders, Refused, RequestShape,
+    Rules, Running, RunningAgent, Shell, Spent, ToUser, at_the_beginning, at_the_end, failed, heeds_stop,
+    recall, run, without_work,
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
@@ -26,7 +27,6 @@ use claw_tools::tool::ToolContext;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use tokio::sync::mpsc;
 
 /// Bytes of a fault that the model is told.
 const MOST_FAULT: usize = 8_000;
@@ -38,13 +38,7 @@ pub fn start(
     events: Arc<dyn EventSink>,
     cancel: CancelToken,
 ) -> RunningAgent {
-    let (sender, steering) = mpsc::channel(MOST_STEERING);
-    let orders = Orders {
-        steering: sender,
-        room: Room::default(),
-        cancel: cancel.child_token(),
-        cause: Arc::new(OnceLock::new()),
-    };
+    let (orders, steering) = Orders::new(cancel.child_token());
     let own = orders.clone();
     let task = tasks::spawn("agent", async move {
         if own.cancel.is_cancelled() {
@@ -53,7 +47,7 @@ pub fn start(
         let scene = scene(&request);
         let (hooks, watching) = (services.hooks.clone(), events.clone());
         let outcome = match Box::pin(prepare(services, (request, &scene), events, &own.cancel)).await {
-            Ok(ready) => run(ready.shell, ready.beginning, &own, steering).await,
+            Ok(ready) => run(ready.shell, ready.beginning, &own, steering).await.outcome,
             Err(outcome) => *outcome,
         };
         at_the_end(&hooks, &scene, &*watching, own.cancel.is_cancelled()).await;
@@ -78,8 +72,7 @@ async fn prepare(
     if let Some(most) = request.definition.permission {
         request.permission = request.permission.intersect(most);
     }
-    let models = models(&services, &request);
-    let answer = answer_rule(&services, &request, &models[0])
+    let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy_for(
         &request.definition,
@@ -94,6 +87,38 @@ async fn prepare(
     let history = begin(&services, &request, &mut loaded, &mut transcript)
         .await
         .map_err(|error| give_up(FailureClass::Tool, error.to_string()))?;
+    let past = Past {
+        history,
+        transcript,
+        turns: loaded.turns,
+        turns_before: 0,
+        fullness: Fullness::default(),
+        has_owner: false,
+    };
+    let shell = assemble(services, (request, scene), (events, context), answer, past);
+    Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
+}
+
+/// What a conversation goes on from.
+pub(crate) struct Past {
+    pub(crate) history: History,
+    pub(crate) transcript: Transcript,
+    pub(crate) turns: u32,
+    /// Those that do not count against the limit.
+    pub(crate) turns_before: u32,
+    pub(crate) fullness: Fullness,
+    /// Its owner lives on: what is not heard goes back to it, what runs in the background stays.
+    pub(crate) has_owner: bool,
+}
+
+/// Puts a conversation together, ready to run.
+pub(crate) fn assemble(
+    services: Arc<AgentServices>,
+    (request, scene): (AgentRequest, &Scene),
+    (events, context): (Arc<dyn EventSink>, ToolContext),
+    answer: AnswerRule,
+    past: Past,
+) -> Box<Shell> {
     let schema = match &answer {
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
@@ -101,9 +126,9 @@ async fn prepare(
     let mut offer = Offer::of(&request, schema);
     // As at the very first request, so that what a service keeps of it holds; what was loaded since comes at the next.
     let toolbox = offer.toolbox(&services, &context.state);
-    recall(&context.state, &services.registry.current(), history.messages().iter().map(Arc::as_ref));
+    recall(&context.state, &services.registry.current(), past.history.messages().iter().map(Arc::as_ref));
     let shape = RequestShape {
-        models,
+        models: models(&services, &request),
         system: system(&services, &request, toolbox.specs()),
         tools: toolbox.specs().clone(),
         effort: request.effort,
@@ -111,8 +136,18 @@ async fn prepare(
         idle: request.idle_timeout,
         purse: request.purse.clone(),
     };
+    let mut fullness = past.fullness;
+    fullness.fixed = fixed(&shape);
     let heeds_stop = heeds_stop(&services.hooks, scene);
-    let rules = Rules { max_turns: request.max_turns, toolbox, answer, heeds_stop };
+    let rules = Rules {
+        max_turns: request.max_turns,
+        toolbox,
+        answer,
+        heeds_stop,
+        turns_before: past.turns_before,
+        gives_back: past.has_owner,
+    };
+    let compacting = Compacting::new(services.compaction, fullness);
     let desk = Arc::new(CallDesk {
         is_lent: services.sandboxes.loan(&request.workspace).is_some(),
         readable: request.readable,
@@ -127,21 +162,31 @@ async fn prepare(
         events,
         services,
     });
-    let shell = Box::new(Shell {
-        core: Conversation::new(rules, history, loaded.turns),
+    Box::new(Shell {
+        core: Conversation::new(rules, past.history, past.turns),
         cancel: desk.context.cancel.clone(),
         desk,
         shape,
         offer,
-        transcript,
+        transcript: past.transcript,
         running: Running::default(),
         spent: Spent::default(),
-    });
-    Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
+        compacting,
+        leaves_work: past.has_owner,
+    })
+}
+
+/// Tokens of what every request holds, estimated.
+fn fixed(shape: &RequestShape) -> u64 {
+    let tools = shape.tools.iter();
+    let tools: usize = tools
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
+        .sum();
+    (shape.system.len() + tools) as u64 / 4
 }
 
 /// What hooks are told of an agent.
-fn scene(request: &AgentRequest) -> Scene {
+pub(crate) fn scene(request: &AgentRequest) -> Scene {
     let permission = match request.definition.permission {
         Some(most) => request.permission.intersect(most),
         None => request.permission,
@@ -224,21 +269,18 @@ fn models(services: &AgentServices, request: &AgentRequest) -> Arc<[String]> {
 }
 
 /// How the answer is given: by a tool, or as a document where the service holds the model to it and no tool is needed.
-fn answer_rule(
-    services: &AgentServices,
-    request: &AgentRequest,
-    model: &str,
-) -> Result<AnswerRule, BadSchema> {
+fn answer_rule(services: &AgentServices, request: &AgentRequest) -> Result<AnswerRule, BadSchema> {
+    let models = models(services, request);
     let Some(schema) = &request.output_schema else { return Ok(AnswerRule::Text) };
     let compiled = services.shared.schema(schema)?;
     let needs_tools = !tools_of(&services.registry.current(), request).is_empty();
-    if !needs_tools && services.model.traits_of(model).answer_schema {
+    if !needs_tools && services.model.traits_of(&models[0]).answer_schema {
         return Ok(AnswerRule::Document(compiled));
     }
     Ok(AnswerRule::Call(compiled))
 }
 
-fn context(
+pub(crate) fn context(
     services: &AgentServices,
     request: &AgentRequest,
     sandbox: Arc<SandboxPolicy>,

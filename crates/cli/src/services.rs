@@ -357,6 +357,7 @@ impl Setup {
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
+            compaction: claw_agents::compaction::CompactionSettings::default(),
             shared: claw_agents::services::Shared::with_env(self.command_env()),
         })
     }

@@ -69,6 +69,13 @@ impl SessionId {
     pub fn fresh() -> Self {
         Self(uuid::Uuid::now_v7())
     }
+
+    /// The one that belongs to a content: the same for the same bytes.
+    pub fn of_digest(digest: &crate::digest::Digest) -> Self {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest.as_bytes()[..16]);
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
 }
 
 impl fmt::Display for SessionId {

@@ -118,6 +118,7 @@ async fn run(text: &str) -> Option<usize> {
         hooks: Arc::new(claw_agents::hooks::Hooks::none()),
         memory: "".into(),
         protected: Vec::new(),
+        compaction: claw_agents::compaction::CompactionSettings::default(),
         shared: Shared::default(),
     });
     let options = RunOptions {

@@ -2,9 +2,10 @@
 //! but tasks, each of which posts its end here.
 
 use super::core::{Beginning, Event};
+use super::running::Ended;
 use super::shell::{Finished, Post, Shell, failed};
 use super::steering::Steering;
-use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use crate::outcome::{AgentEnd, FailureClass};
 use claw_kernel::tasks::panic_message;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -27,26 +28,27 @@ pub(crate) enum ConversationMsg {
 pub(crate) struct ConversationActor;
 
 pub(crate) struct State {
-    shell: Box<Shell>,
+    /// Gone once it has ended.
+    shell: Option<Box<Shell>>,
     post: Post,
-    outcome: Option<oneshot::Sender<AgentOutcome>>,
+    ended: Option<oneshot::Sender<Ended>>,
 }
 
 impl Actor for ConversationActor {
     type Msg = ConversationMsg;
     type State = State;
-    type Arguments = (Box<Shell>, oneshot::Sender<AgentOutcome>);
+    type Arguments = (Box<Shell>, oneshot::Sender<Ended>);
 
     async fn pre_start(
         &self,
         me: ActorRef<ConversationMsg>,
-        (shell, outcome): Self::Arguments,
+        (shell, ended): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let post: Post = Arc::new(move |finished| {
             // A conversation that is gone has ended what ran; its late ends are for nobody.
             let _ = me.cast(ConversationMsg::Finished(finished));
         });
-        Ok(State { shell, post, outcome: Some(outcome) })
+        Ok(State { shell: Some(shell), post, ended: Some(ended) })
     }
 
     async fn handle(
@@ -56,6 +58,7 @@ impl Actor for ConversationActor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let State { shell, post, .. } = state;
+        let Some(shell) = shell else { return Ok(()) };
         let step = async {
             match message {
                 ConversationMsg::Start(beginning) => shell.on(Event::Started(beginning), post).await,
@@ -68,13 +71,14 @@ impl Actor for ConversationActor {
             Ok(outcome) => outcome,
             Err(panic) => {
                 let end = failed(FailureClass::Panic, panic_message(panic.as_ref()));
-                Some(state.shell.died(end))
+                Some(shell.died(end))
             }
         };
         if let Some(outcome) = outcome {
-            if let Some(reply) = state.outcome.take() {
+            let remains = state.shell.take().map(|shell| shell.remains());
+            if let Some(reply) = state.ended.take() {
                 // Whoever stopped waiting does not want it.
-                let _ = reply.send(outcome);
+                let _ = reply.send(Ended { outcome, remains });
             }
             me.stop(None);
         }

@@ -236,6 +236,12 @@ impl CallDesk {
             let result = CallResult::error("not run: the journal could not be written");
             return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
         }
+        if !effect.writes.is_empty()
+            && let Err(failed) = self.effects.before_write(no, &effect.writes).await
+        {
+            let result = CallResult::error("not run: the session could not be written");
+            return CallReport { log_failed: Some(failed), ..CallReport::of(result) };
+        }
         let result = self.call(tool, &effect, input, cancel).await;
         let mut report = CallReport { ran: true, ..CallReport::of(result) };
         if is_journaled {
@@ -318,7 +324,13 @@ impl CallDesk {
             Places {
                 workspace: policy.workspace().to_owned(),
                 is_lent: self.is_lent,
-                writable: self.services.sandboxes.writable.iter().map(|path| paths::resolve(path)).collect(),
+                writable: self
+                    .services
+                    .sandboxes
+                    .all_writable()
+                    .iter()
+                    .map(|path| paths::resolve(path))
+                    .collect(),
                 readable: readable.map(paths::resolve).collect(),
                 protected: self.services.protected.clone(),
                 wall: wall_of(policy),

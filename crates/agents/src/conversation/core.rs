@@ -32,6 +32,10 @@ pub(crate) struct Rules {
     pub(crate) answer: AnswerRule,
     /// Somebody may send it on when it is done.
     pub(crate) heeds_stop: bool,
+    /// Turns that do not count against the limit.
+    pub(crate) turns_before: u32,
+    /// What was said and not heard goes back to whoever said it, where a stop ends the conversation.
+    pub(crate) gives_back: bool,
 }
 
 /// How the final answer is given.
@@ -195,6 +199,20 @@ impl Conversation {
         &self.history
     }
 
+    pub(crate) fn into_history(self) -> History {
+        self.history
+    }
+
+    /// A summary took the place of its older messages.
+    pub(crate) fn replace_history(&mut self, history: History) {
+        self.history = history;
+    }
+
+    /// A request is under way, and nobody stops it.
+    pub(crate) fn is_asking(&self) -> bool {
+        matches!(self.state, State::Asking)
+    }
+
     pub(crate) fn turn(&self) -> u32 {
         self.turn
     }
@@ -267,7 +285,7 @@ impl Conversation {
 
     fn ask(&mut self, out: &mut Vec<Command>) {
         if let Some(most) = self.rules.max_turns
-            && self.turn >= most
+            && self.turn - self.rules.turns_before.min(self.turn) >= most
         {
             let message =
                 format!("the limit of {most} turns (max_turns) was reached before the task was done");
@@ -336,12 +354,12 @@ impl Conversation {
             State::Asking => {
                 // The turn has no message.
                 self.turn -= 1;
-                self.keep_steering(out);
+                self.keep_unheard(out);
                 self.end(end, out);
             }
             State::Stopping { batch: None, end, .. } => {
                 self.turn -= 1;
-                self.keep_steering(out);
+                self.keep_unheard(out);
                 self.end(end, out);
             }
             State::CalledOff(end) => self.close(end, out),
@@ -360,7 +378,7 @@ impl Conversation {
                 // It came too late: kept, but not part of the history.
                 out.push(Command::KeepAbandoned(answer.blocks));
                 self.turn -= 1;
-                self.keep_steering(out);
+                self.keep_unheard(out);
                 return self.end(end, out);
             }
             other @ (State::New
@@ -540,8 +558,15 @@ impl Conversation {
         self.keep(Message::user(text), None, out);
     }
 
+    /// At the end of a conversation that was stopped.
+    fn keep_unheard(&mut self, out: &mut Vec<Command>) {
+        if !self.rules.gives_back {
+            self.keep_steering(out);
+        }
+    }
+
     fn keep_steering(&mut self, out: &mut Vec<Command>) {
-        let content: Vec<Block> = self.steering.drain(..).map(Steering::block).collect();
+        let content: Vec<Block> = self.steering.drain(..).flat_map(Steering::blocks).collect();
         if !content.is_empty() {
             self.keep(Message { role: Role::User, content }, None, out);
         }
@@ -596,7 +621,10 @@ impl Conversation {
         };
         let is_spoken_to = !self.steering.is_empty();
         let mut content: Vec<Block> = batch.slots.into_iter().map(result_block).collect();
-        content.extend(self.steering.drain(..).map(Steering::block));
+        let stops = matches!(&end, Some(AgentEnd::Cancelled));
+        if !(stops && self.rules.gives_back) {
+            content.extend(self.steering.drain(..).flat_map(Steering::blocks));
+        }
         self.keep(Message { role: Role::User, content }, None, out);
         out.push(Command::TurnKept(self.turn));
         match end {

@@ -237,7 +237,6 @@ pub(crate) async fn at_the_beginning(
     events: &dyn EventSink,
     cancel: &CancelToken,
 ) -> Result<Vec<String>, Refused> {
-    let mut said = Vec::new();
     let mut happenings = Vec::new();
     if is_lead(scene) {
         happenings.push(Happening::SessionStart(if prompt.is_some() { "startup" } else { "resume" }));
@@ -245,6 +244,39 @@ pub(crate) async fn at_the_beginning(
     } else {
         happenings.push(Happening::SubagentStart(prompt.unwrap_or_default().to_owned()));
     }
+    said_by(hooks, scene, happenings, events, cancel).await
+}
+
+/// The hooks at the beginning of a session that lives over many prompts: `startup`, `resume`, `clear`.
+pub(crate) async fn at_session_start(
+    hooks: &Hooks,
+    scene: &Scene,
+    how: &'static str,
+    events: &dyn EventSink,
+    cancel: &CancelToken,
+) -> Result<Vec<String>, Refused> {
+    said_by(hooks, scene, vec![Happening::SessionStart(how)], events, cancel).await
+}
+
+/// The hooks at a further prompt of a session.
+pub(crate) async fn at_the_prompt(
+    hooks: &Hooks,
+    scene: &Scene,
+    prompt: &str,
+    events: &dyn EventSink,
+    cancel: &CancelToken,
+) -> Result<Vec<String>, Refused> {
+    said_by(hooks, scene, vec![Happening::Prompt(prompt.to_owned())], events, cancel).await
+}
+
+async fn said_by(
+    hooks: &Hooks,
+    scene: &Scene,
+    happenings: Vec<Happening>,
+    events: &dyn EventSink,
+    cancel: &CancelToken,
+) -> Result<Vec<String>, Refused> {
+    let mut said = Vec::new();
     for what in happenings {
         let event = what.event();
         let verdict = hooks.fire(Moment { scene, what, events, cancel, most: None }).await;

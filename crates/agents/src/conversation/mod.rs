@@ -5,6 +5,7 @@
 mod actor;
 mod asking;
 mod calls;
+mod compacting;
 mod core;
 mod history;
 mod hooked;
@@ -23,18 +24,19 @@ mod toolbox;
 mod withdrawn;
 
 pub(crate) use calls::CallDesk;
+pub(crate) use compacting::{Compacting, Summarising, applied};
 pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
-pub(crate) use hooked::{Refused, at_the_beginning, at_the_end, heeds_stop};
+pub(crate) use hooked::{Refused, at_session_start, at_the_beginning, at_the_end, at_the_prompt, heeds_stop};
 pub(crate) use messages::ToUser;
 pub(crate) use offer::Offer;
 pub(crate) use recall::recall;
+pub(crate) use running::{Ended, run, without_work};
 pub use running::{NotSteered, Orders, RunningAgent};
-pub(crate) use running::{run, without_work};
 pub(crate) use schema::AnswerSchema;
-pub(crate) use shell::{RequestShape, Running, Shell, Spent, failed};
-pub(crate) use steering::{MOST_STEERING, Room};
+pub(crate) use shell::{Remains, RequestShape, Running, Shell, Spent, failed};
+pub use steering::Heard;
 pub use toolbox::offered;
 pub(crate) use toolbox::{ToolNames, Toolbox};

@@ -2,12 +2,13 @@
 
 use super::actor::{ConversationActor, ConversationMsg};
 use super::core::Beginning;
-use super::shell::{Shell, failed};
-use super::steering::{MOST_STEERING, Room, Steering};
+use super::shell::{Remains, Shell, failed};
+use super::steering::{Heard, MOST_STEERING, Room, Steering};
 use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::supervise;
 use claw_kernel::tasks::TaskHandle;
+use claw_providers::message::Block;
 use claw_providers::usage::Usage;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -40,21 +41,39 @@ pub struct Orders {
 }
 
 impl Orders {
+    /// Of a conversation that is about to run; the receiver is for it.
+    pub(crate) fn new(cancel: CancelToken) -> (Self, mpsc::Receiver<Steering>) {
+        let (sender, steering) = mpsc::channel(MOST_STEERING);
+        (Self { steering: sender, room: Room::default(), cancel, cause: Arc::new(OnceLock::new()) }, steering)
+    }
+
     /// Says something to the model at its next step. An agent that ends before has not heard it.
     pub fn steer(&self, text: impl Into<String>) -> Result<(), NotSteered> {
+        self.say(vec![Block::Text { text: text.into() }]).map(|_| ())
+    }
+
+    /// As `steer`, of any blocks; tells when they are heard.
+    pub fn say(&self, blocks: Vec<Block>) -> Result<Heard, NotSteered> {
         if self.steering.is_closed() {
             return Err(NotSteered::Ended);
         }
-        let message = self.room.place(text.into()).ok_or(NotSteered::Full)?;
+        let message = self.room.place(blocks).ok_or(NotSteered::Full)?;
+        let heard = message.heard();
         self.steering.try_send(message).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotSteered::Full,
             mpsc::error::TrySendError::Closed(_) => NotSteered::Ended,
-        })
+        })?;
+        Ok(heard)
     }
 
     /// Whether one more message would be taken.
     pub fn has_room(&self) -> bool {
         self.room.is_free()
+    }
+
+    /// Ends it; calls without a result are told `cancelled by user`.
+    pub(crate) fn stop(&self) {
+        self.cancel.cancel();
     }
 
     /// Ends it. Calls without a result are told `cancelled because <cause>`; the first cause counts.
@@ -98,18 +117,30 @@ pub(crate) fn without_work(end: AgentEnd) -> AgentOutcome {
     }
 }
 
+/// A conversation that is over. Without remains it died, and its transcript tells what there was.
+pub(crate) struct Ended {
+    pub(crate) outcome: AgentOutcome,
+    pub(crate) remains: Option<Remains>,
+}
+
+impl Ended {
+    fn died(message: String) -> Self {
+        Self { outcome: without_work(failed(FailureClass::Panic, message)), remains: None }
+    }
+}
+
 /// Runs a conversation to its end.
 pub(crate) async fn run(
     shell: Box<Shell>,
     beginning: Beginning,
     orders: &Orders,
     mut steering: mpsc::Receiver<Steering>,
-) -> AgentOutcome {
+) -> Ended {
     let (reply, mut outcome) = oneshot::channel();
     let (actor, _join) = match supervise::spawn_root("conversation", ConversationActor, (shell, reply)).await
     {
         Ok(started) => started,
-        Err(error) => return without_work(failed(FailureClass::Panic, error.to_string())),
+        Err(error) => return Ended::died(error.to_string()),
     };
     // An actor that is gone already has sent its outcome, or dropped the reply.
     let say = |message| {
@@ -124,9 +155,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             end = &mut outcome => {
-                return end.unwrap_or_else(|_| {
-                    without_work(failed(FailureClass::Panic, "the conversation died".to_owned()))
-                });
+                return end.unwrap_or_else(|_| Ended::died("the conversation died".to_owned()));
             }
             () = orders.cancel.cancelled(), if !is_told => {
                 is_told = true;

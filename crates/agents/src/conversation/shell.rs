@@ -4,9 +4,12 @@
 
 use super::asking::{AskEnd, AskReport, Asking};
 use super::calls::{CallDesk, CallReport, ReadyCall};
+use super::compacting::{Compacting, Summarised};
 use super::core::{AnswerRule, CallResult, Command, Conversation, Event, PlannedCall};
+use super::history::History;
 use super::offer::Offer;
 use super::paying;
+use crate::compaction::Fullness;
 use crate::effects::CallNo;
 use crate::event::AgentEvent;
 use crate::outcome::{AgentEnd, AgentOutcome, Denial, FailureClass};
@@ -48,6 +51,11 @@ pub(crate) enum Finished {
         epoch: u64,
         refused: Option<String>,
     },
+    /// The summary of a compaction is there.
+    Summarised {
+        epoch: u64,
+        done: Box<Summarised>,
+    },
     /// What was stopped had its time.
     Grace {
         epoch: u64,
@@ -76,6 +84,9 @@ pub(crate) struct Shell {
     pub(crate) cancel: CancelToken,
     pub(crate) running: Running,
     pub(crate) spent: Spent,
+    pub(crate) compacting: Compacting,
+    /// What a tool left running in the background outlives this conversation: it ends with its owner.
+    pub(crate) leaves_work: bool,
 }
 
 /// What runs at the moment.
@@ -87,6 +98,13 @@ pub(crate) struct Running {
     /// Records that are not written yet.
     unwritten: Vec<u8>,
     log_is_broken: bool,
+}
+
+/// What is left of a conversation that ended.
+pub(crate) struct Remains {
+    pub(crate) history: History,
+    pub(crate) transcript: Transcript,
+    pub(crate) fullness: Fullness,
 }
 
 /// What the outcome tells.
@@ -106,7 +124,11 @@ impl Default for Spent {
 impl Shell {
     /// Gives a fact to the core and carries out what it says. The outcome, once there is one.
     pub(crate) async fn on(&mut self, event: Event, post: &Post) -> Option<AgentOutcome> {
-        let mut commands = self.core.on(event);
+        let commands = self.core.on(event);
+        self.carry_out_all(commands, post).await
+    }
+
+    async fn carry_out_all(&mut self, mut commands: Vec<Command>, post: &Post) -> Option<AgentOutcome> {
         loop {
             let mut failed = None;
             for command in commands {
@@ -126,6 +148,12 @@ impl Shell {
         }
     }
 
+    /// See `log_broke`.
+    pub(super) async fn broken_log(&mut self, why: &str, post: &Post) -> Option<AgentOutcome> {
+        let commands = self.log_broke(why);
+        self.carry_out_all(commands, post).await
+    }
+
     /// A log that cannot be written ends the conversation: what runs is stopped first.
     fn log_broke(&mut self, why: &str) -> Vec<Command> {
         self.running.log_is_broken = true;
@@ -142,8 +170,15 @@ impl Shell {
         match finished {
             Finished::Request { epoch, report } if epoch == self.running.epoch => {
                 self.running.tasks.remove(&None);
+                if self.makes_room(&report, post) {
+                    return None;
+                }
                 let event = self.request_ended(report);
                 self.on(event, post).await
+            }
+            Finished::Summarised { epoch, done } if epoch == self.running.epoch => {
+                self.running.tasks.remove(&None);
+                self.summarised(*done, post).await
             }
             Finished::Call { call, report } if self.core.awaits(call) => {
                 self.running.tasks.remove(&Some(call));
@@ -169,6 +204,7 @@ impl Shell {
             Finished::Grace { epoch } if epoch == self.running.epoch => self.give_up(post).await,
             // Stale: nobody waits for it any more.
             Finished::Request { .. }
+            | Finished::Summarised { .. }
             | Finished::Call { .. }
             | Finished::EndJudged { .. }
             | Finished::Grace { .. } => None,
@@ -199,6 +235,11 @@ impl Shell {
         match report.end {
             AskEnd::Answered(answer) => {
                 self.spend(answer.usage, Some(answer.model.clone()));
+                self.compacting.overflows = 0;
+                if answer.attempts == 1 {
+                    let covered = self.core.history().messages().len() + 1;
+                    self.compacting.fullness.count(&answer.usage, covered);
+                }
                 let text_calls = self.writes_calls_as_text(&answer);
                 Event::Answered { answer, text_calls }
             }
@@ -256,19 +297,19 @@ impl Shell {
         }
     }
 
-    fn spend(&mut self, usage: Usage, model: Option<String>) {
+    pub(super) fn spend(&mut self, usage: Usage, model: Option<String>) {
         self.spent.usage = self.spent.usage.plus(&usage);
         self.write(&Record::Usage { usage, model: model.clone() });
         self.spent.model = model.or_else(|| self.spent.model.take());
     }
 
-    fn write(&mut self, record: &Record) {
+    pub(super) fn write(&mut self, record: &Record) {
         if !self.running.log_is_broken {
             self.running.unwritten.extend(record.line());
         }
     }
 
-    async fn flush(&mut self) -> Result<(), LogFailed> {
+    pub(super) async fn flush(&mut self) -> Result<(), LogFailed> {
         let records = std::mem::take(&mut self.running.unwritten);
         if records.is_empty() { Ok(()) } else { self.transcript.append_lines(records).await }
     }
@@ -289,11 +330,13 @@ impl Shell {
             Command::Answered { turn, text } => {
                 self.flush().await?;
                 self.tell(AgentEvent::Answered { turn, text, usage: self.spent.usage }).await;
+                let used = self.compacting.fullness.used(self.core.history().messages());
+                self.tell(AgentEvent::Context { used, window: self.window() }).await;
             }
             Command::Refused { no, tool, result } => self.refused(no, tool, result).await,
             Command::Ask { turn, forced } => {
                 self.flush().await?;
-                self.ask(turn, forced, post).await;
+                self.ask_with_room(turn, forced, post).await;
             }
             Command::Run(calls) => {
                 self.flush().await?;
@@ -309,7 +352,7 @@ impl Shell {
         Ok(None)
     }
 
-    async fn tell(&self, event: AgentEvent) {
+    pub(super) async fn tell(&self, event: AgentEvent) {
         self.desk.events.send(event).await;
     }
 
@@ -326,7 +369,7 @@ impl Shell {
         self.tell(AgentEvent::ToolEnded { call, tool, is_error: true, result }).await;
     }
 
-    async fn ask(&mut self, turn: u32, forced: Option<&'static str>, post: &Post) {
+    pub(super) async fn ask(&mut self, turn: u32, forced: Option<&'static str>, post: &Post) {
         self.look_at_tools();
         let shape = &self.shape;
         let model = shape.models.first().cloned().unwrap_or_default();
@@ -379,7 +422,16 @@ impl Shell {
         }
     }
 
-    fn begin_work(&mut self) -> CancelToken {
+    pub(super) fn epoch(&self) -> u64 {
+        self.running.epoch
+    }
+
+    /// What stands in the place of a request.
+    pub(super) fn running_request(&mut self, task: AbortHandle) {
+        self.running.tasks.insert(None, task);
+    }
+
+    pub(super) fn begin_work(&mut self) -> CancelToken {
         self.running.epoch += 1;
         let work = self.cancel.child_token();
         self.running.work = Some(work.clone());
@@ -425,8 +477,10 @@ impl Shell {
 
     async fn end(&mut self, end: AgentEnd) -> Result<AgentOutcome, LogFailed> {
         // What a tool left running in the background ends with its conversation.
-        self.cancel.cancel();
-        self.desk.context.state.end().await;
+        if !self.leaves_work {
+            self.cancel.cancel();
+            self.desk.context.state.end().await;
+        }
         let record = match &end {
             AgentEnd::Completed { text, output } => {
                 End::Completed { text: text.clone(), output: output.clone() }
@@ -448,6 +502,15 @@ impl Shell {
             task.abort();
         }
         self.outcome(end)
+    }
+
+    /// What a later conversation goes on from.
+    pub(crate) fn remains(self) -> Remains {
+        Remains {
+            history: self.core.into_history(),
+            transcript: self.transcript,
+            fullness: self.compacting.fullness,
+        }
     }
 
     fn outcome(&mut self, end: AgentEnd) -> AgentOutcome {

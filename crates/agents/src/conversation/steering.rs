@@ -2,7 +2,7 @@
 
 use claw_providers::message::Block;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Messages that may wait for the next step.
 pub(crate) const MOST_STEERING: usize = 16;
@@ -16,8 +16,20 @@ pub(crate) struct Room {
 /// A message in its place; the place is free again when the message is gone.
 #[derive(Debug)]
 pub(crate) struct Steering {
-    text: String,
+    blocks: Vec<Block>,
     room: Room,
+    heard: Heard,
+}
+
+/// Whether a message has reached the history.
+#[derive(Clone, Debug, Default)]
+pub struct Heard(Arc<AtomicBool>);
+
+impl Heard {
+    /// It is part of the history: the next request tells it.
+    pub fn is_heard(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Room {
@@ -27,21 +39,27 @@ impl Room {
     }
 
     /// `None` where all places are taken.
-    pub(crate) fn place(&self, text: String) -> Option<Steering> {
+    pub(crate) fn place(&self, blocks: Vec<Block>) -> Option<Steering> {
         let free = |taken: usize| (taken < MOST_STEERING).then_some(taken + 1);
         self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, free).ok()?;
-        Some(Steering { text, room: self.clone() })
+        Some(Steering { blocks, room: self.clone(), heard: Heard::default() })
     }
 }
 
 impl Steering {
     pub(crate) fn is_empty(&self) -> bool {
-        self.text.trim().is_empty()
+        self.blocks.iter().all(|block| block.as_text().is_some_and(|text| text.trim().is_empty()))
+    }
+
+    /// Tells when it is heard.
+    pub(crate) fn heard(&self) -> Heard {
+        self.heard.clone()
     }
 
     /// As the history holds it.
-    pub(crate) fn block(mut self) -> Block {
-        Block::Text { text: std::mem::take(&mut self.text) }
+    pub(crate) fn blocks(mut self) -> Vec<Block> {
+        self.heard.0.store(true, Ordering::Release);
+        std::mem::take(&mut self.blocks)
     }
 }
 
@@ -55,14 +73,22 @@ impl Drop for Steering {
 mod tests {
     use super::*;
 
+    fn text(text: &str) -> Block {
+        Block::Text { text: text.to_owned() }
+    }
+
     #[test]
     fn a_place_is_free_again_when_its_message_is_gone() {
         let room = Room::default();
         let mut waiting: Vec<Steering> =
-            (0..MOST_STEERING).filter_map(|n| room.place(n.to_string())).collect();
+            (0..MOST_STEERING).filter_map(|n| room.place(vec![text(&n.to_string())])).collect();
         assert_eq!(waiting.len(), MOST_STEERING);
-        assert!(room.place("one too many".into()).is_none());
-        assert_eq!(waiting.remove(0).block().as_text(), Some("0"));
-        assert!(room.place("one more".into()).is_some());
+        assert!(room.place(vec![text("one too many")]).is_none());
+        let first = waiting.remove(0);
+        let heard = first.heard();
+        assert!(!heard.is_heard());
+        assert_eq!(first.blocks(), [text("0")]);
+        assert!(heard.is_heard());
+        assert!(room.place(vec![text("one more")]).is_some());
     }
 }

@@ -4,6 +4,17 @@
 
 mod command;
 mod event;
+mod handle;
+mod images;
+mod life;
+mod orders;
+mod setup;
+#[cfg(test)]
+mod tests;
+mod turn;
 
 pub use command::{LeadCommand, Rewinding};
 pub use event::{LeadEvent, LeadView, Reckoning};
+pub use handle::{Lead, LeadOrders, NotOrdered};
+pub use images::with_images;
+pub use setup::LeadSetup;

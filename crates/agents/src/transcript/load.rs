@@ -1,15 +1,14 @@
 //! From the bytes of a transcript to a history that can be sent. Pure; every loss is reported.
 
+use super::facts::Facts;
+use super::raw::{Raw, Repaired, repair};
 use super::record::{End, Record, VERSION};
 use claw_providers::event::StopReason;
-use claw_providers::message::{Block, Message, Role};
+use claw_providers::message::{Message, Role};
 use claw_providers::usage::Usage;
+use serde::Deserialize;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::fmt;
-
-/// The result of a call that was interrupted and may have run.
-pub(crate) const INTERRUPTED: &str = "interrupted: state unknown, check before you repeat it";
 
 /// A transcript that cannot be gone on from.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +91,8 @@ pub struct Loaded {
     pub end: Option<End>,
     /// What was put right.
     pub repairs: Vec<Repair>,
+    /// What its records tell of a session.
+    pub facts: Facts,
     /// Bytes that are whole; what follows is to be cut.
     pub whole: u64,
     /// The last record is whole, but its line has no end.
@@ -121,82 +122,98 @@ pub struct OpenCall {
 /// Reads a transcript. `reads_only` tells of a call whether it can be made again without harm.
 pub fn load(bytes: &[u8], reads_only: &dyn Fn(&str, &Value) -> bool) -> Result<Loaded, TranscriptError> {
     let mut loaded = Loaded::nothing();
-    let mut messages = Vec::new();
+    let mut raw = Raw::default();
     let mut offset = 0u64;
-    for (index, raw) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    for (index, line_bytes) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let (line, start) = (index + 1, offset);
-        offset += raw.len() as u64;
-        let body = raw.trim_ascii();
-        if body.is_empty() && raw.ends_with(b"\n") {
+        offset += line_bytes.len() as u64;
+        let body = line_bytes.trim_ascii();
+        if body.is_empty() && line_bytes.ends_with(b"\n") {
             loaded.whole = offset;
             continue;
         }
         match parse(body, line)? {
             Some(record) => {
-                loaded.unended = !raw.ends_with(b"\n");
-                loaded.take(record, &mut messages);
+                loaded.unended = !line_bytes.ends_with(b"\n");
+                loaded.take(record, &mut raw);
             }
-            None if raw.ends_with(b"\n") => loaded.repairs.push(Repair::BadLine { line, offset: start }),
+            None if line_bytes.ends_with(b"\n") => {
+                loaded.repairs.push(Repair::BadLine { line, offset: start });
+            }
             None => {
-                loaded.repairs.push(Repair::TornTail { offset: start, bytes: raw.len() as u64 });
+                loaded.repairs.push(Repair::TornTail { offset: start, bytes: line_bytes.len() as u64 });
                 break;
             }
         }
         loaded.whole = offset;
     }
-    loaded.repair(messages, reads_only);
+    loaded.repair(raw, reads_only);
     Ok(loaded)
 }
 
+/// What tells whether a line can be read at all.
+#[derive(Deserialize)]
+struct Peek {
+    v: Option<u64>,
+}
+
 fn parse(body: &[u8], line: usize) -> Result<Option<Record>, TranscriptError> {
-    let Ok(value) = serde_json::from_slice::<Value>(body) else { return Ok(None) };
-    match value.get("v").and_then(Value::as_u64) {
-        Some(version) if version > u64::from(VERSION) => Err(TranscriptError::Newer { line, version }),
-        Some(_) => Ok(serde_json::from_value(value).ok()),
-        None => Ok(None),
+    let Ok(Peek { v: Some(version) }) = serde_json::from_slice(body) else { return Ok(None) };
+    if version > u64::from(VERSION) {
+        return Err(TranscriptError::Newer { line, version });
     }
+    Ok(serde_json::from_slice(body).ok())
 }
 
 impl Loaded {
-    fn take(&mut self, record: Record, messages: &mut Vec<Message>) {
+    fn take(&mut self, record: Record, raw: &mut Raw) {
         if !matches!(record, Record::Meta { .. }) {
             self.end = None;
         }
         match record {
             Record::Prompt { text } => {
                 if self.prompt.is_none() {
-                    messages.insert(0, Message::user(text.clone()));
+                    raw.messages.insert(0, Message::user(text.clone()));
                     self.prompt = Some(text);
                 }
             }
             Record::Message { turn, message, stop } => {
                 self.turns = self.turns.max(turn);
                 self.last_stop = stop;
-                messages.push(message);
+                raw.messages.push(message);
             }
             Record::Usage { usage, .. } => self.usage = self.usage.plus(&usage),
             Record::End(end) => self.end = Some(end),
+            Record::Said { prompt, at: _, content } => {
+                self.facts.last_prompt = self.facts.last_prompt.max(prompt);
+                self.facts.title(&content);
+                raw.say(prompt, content);
+            }
+            Record::Compaction { summary, kept, cut, .. } => {
+                self.facts.compactions += 1;
+                raw.compact(summary, kept, cut);
+            }
+            Record::Rewound { prompt } => raw.rewind(prompt),
+            Record::Told { run, number, text } => {
+                self.facts.told_ends.insert((run, number));
+                raw.messages.push(Message::user(text));
+            }
+            Record::Session { .. }
+            | Record::Team { .. }
+            | Record::Named { .. }
+            | Record::Snapshot { .. }
+            | Record::Agent { .. }
+            | Record::Repaired { .. }
+            | Record::Closed { .. } => self.facts.take(record),
             Record::Meta { .. } | Record::Abandoned { .. } | Record::Permission { .. } => {}
         }
     }
 
-    fn repair(&mut self, messages: Vec<Message>, reads_only: &dyn Fn(&str, &Value) -> bool) {
-        let messages = merged(messages);
-        let mut stray = 0;
-        let mut open: Vec<OpenCall> = Vec::new();
-        for message in messages {
-            match message.role {
-                Role::User => {
-                    let content = self.answered(&mut open, message.content, &mut stray);
-                    self.push(Message { role: Role::User, content });
-                }
-                Role::Assistant => {
-                    // Two messages of the model in a row were merged, so that nothing is open here.
-                    open = calls(&message.content, reads_only);
-                    self.push(message);
-                }
-            }
-        }
+    fn repair(&mut self, raw: Raw, reads_only: &dyn Fn(&str, &Value) -> bool) {
+        let Repaired { history, firsts: _, open, orphans, stray } = repair(raw.messages, reads_only);
+        self.facts.prompts = raw.marks;
+        self.history = history;
+        self.repairs.extend(orphans.into_iter().map(|tool| Repair::Orphan { tool }));
         self.repairs.extend(open.iter().map(|call| match call.reads_only {
             true => Repair::Again { tool: call.name.clone() },
             false => Repair::Orphan { tool: call.name.clone() },
@@ -209,100 +226,6 @@ impl Loaded {
             self.last_stop = None;
         }
     }
-
-    /// Dropped results may leave a message empty, and its neighbours alike.
-    fn push(&mut self, message: Message) {
-        if message.content.is_empty() {
-            return;
-        }
-        match self.history.last_mut() {
-            Some(last) if last.role == message.role => last.content.extend(message.content),
-            // Only a lost prompt lets the model speak first.
-            None if message.role == Role::Assistant => {
-                self.history.push(Message::user("(the beginning of this conversation was lost)"));
-                self.history.push(message);
-            }
-            Some(_) | None => self.history.push(message),
-        }
-    }
-
-    /// One result for each open call, in their order, then everything else.
-    fn answered(&mut self, open: &mut Vec<OpenCall>, content: Vec<Block>, stray: &mut usize) -> Vec<Block> {
-        let mut results = HashMap::new();
-        let mut rest = Vec::new();
-        for block in content {
-            match &block {
-                Block::ToolResult { tool_use_id, .. } => {
-                    let wanted = open.iter().any(|call| call.id == *tool_use_id);
-                    if !wanted || results.contains_key(tool_use_id) {
-                        *stray += 1;
-                    } else {
-                        results.insert(tool_use_id.clone(), block);
-                    }
-                }
-                Block::ToolUse { .. } => *stray += 1,
-                Block::Text { text } if text.trim().is_empty() => {}
-                Block::Text { .. }
-                | Block::Thinking { .. }
-                | Block::RedactedThinking { .. }
-                | Block::Image(_) => {
-                    rest.push(block);
-                }
-            }
-        }
-        let mut ordered = Vec::with_capacity(open.len() + rest.len());
-        for call in open.drain(..) {
-            ordered.push(results.remove(&call.id).unwrap_or_else(|| {
-                self.repairs.push(Repair::Orphan { tool: call.name.clone() });
-                interrupted(&call)
-            }));
-        }
-        ordered.extend(rest);
-        ordered
-    }
-}
-
-fn calls(content: &[Block], reads_only: &dyn Fn(&str, &Value) -> bool) -> Vec<OpenCall> {
-    content
-        .iter()
-        .filter_map(|block| match block {
-            Block::ToolUse { id, name, input } => Some(OpenCall {
-                id: id.clone(),
-                name: name.clone(),
-                input: input.clone(),
-                reads_only: reads_only(name, input),
-            }),
-            Block::Text { .. }
-            | Block::Thinking { .. }
-            | Block::RedactedThinking { .. }
-            | Block::ToolResult { .. }
-            | Block::Image(_) => None,
-        })
-        .collect()
-}
-
-/// Of a call whose message was followed by others: it is not made again, the model has gone on without it.
-fn interrupted(call: &OpenCall) -> Block {
-    Block::ToolResult {
-        tool_use_id: call.id.clone(),
-        content: INTERRUPTED.to_owned(),
-        images: Vec::new(),
-        is_error: true,
-    }
-}
-
-fn merged(messages: Vec<Message>) -> Vec<Message> {
-    let mut all: Vec<Message> = Vec::with_capacity(messages.len());
-    for mut message in messages {
-        // An empty text would be refused; thinking stays as it is, byte for byte.
-        message.content.retain(|block| !block.as_text().is_some_and(|text| text.trim().is_empty()));
-        match all.last_mut() {
-            _ if message.content.is_empty() => {}
-            Some(last) if last.role == message.role => last.content.extend(message.content),
-            Some(_) | None => all.push(message),
-        }
-    }
-    all
 }
 
 #[cfg(test)]

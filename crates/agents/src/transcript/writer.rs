@@ -40,11 +40,8 @@ impl Transcript {
         F: Fn(&str, &Value) -> bool + Send + 'static,
     {
         // Nearly always there is none yet: nothing to be read, nobody to be woken.
-        match writer.create(path) {
-            Ok(log) => {
-                let transcript = Self { log, bytes: 0 };
-                return Ok(Opened { transcript, loaded: Loaded::nothing() });
-            }
+        match Self::create(path, writer) {
+            Ok(transcript) => return Ok(Opened { transcript, loaded: Loaded::nothing() }),
             Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {}
             Err(source) => return Err(OpenFailed::Io { path: path.to_owned(), source }),
         }
@@ -58,9 +55,25 @@ impl Transcript {
         Ok(Opened { transcript, loaded })
     }
 
+    /// A new one. Its folder must exist.
+    pub(crate) fn create(path: &Path, writer: &LogWriter) -> io::Result<Self> {
+        Ok(Self { log: writer.create(path)?, bytes: 0 })
+    }
+
+    /// Of a file that is whole, without reading it.
+    pub(crate) fn again(path: &Path, writer: &LogWriter) -> Result<Self, LogFailed> {
+        let (log, bytes) = writer.open(path)?;
+        Ok(Self { log, bytes })
+    }
+
     /// Records that `Record::line` made. Done when the kernel has the bytes: the next request may leave.
     pub(crate) async fn append_lines(&mut self, lines: Vec<u8>) -> Result<(), LogFailed> {
         self.write(lines).await
+    }
+
+    /// A handle for records of others: they stand in the order in which they are given.
+    pub(crate) fn log(&self) -> Log {
+        self.log.clone()
     }
 
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), LogFailed> {

@@ -445,6 +445,8 @@ impl Sink {
             | AgentEvent::FellBack { .. }
             | AgentEvent::TurnKept { .. }
             | AgentEvent::Hook(_)
+            | AgentEvent::Compacted { .. }
+            | AgentEvent::Context { .. }
             | AgentEvent::Note(_) => {}
         }
         match event {
@@ -485,6 +487,12 @@ impl Sink {
                 let entry = Entry::Turn { turn, bytes, usage: Some(usage) };
                 let _ = self.hands.journal.record(Some(&self.addr), Some(self.attempt), entry).await;
             }
+            AgentEvent::Compacted { removed, before, after, without_model: _ } => {
+                self.tell(RunEventKind::Note(format!(
+                    "compacted: {removed} messages gave way to a summary (about {before} tokens, now {after})"
+                )));
+            }
+            AgentEvent::Context { .. } => {}
             AgentEvent::Note(text) => self.tell(RunEventKind::Note(text)),
         }
     }

@@ -34,6 +34,24 @@ pub(super) fn output(path: &Path, kind: &str, bytes: &[u8]) -> Result<ToolOutput
     })
 }
 
+/// An image that a person named: its media type and its bytes in base64.
+///
+/// # Errors
+/// It cannot be read, is no image that models know, or is too large for them.
+pub fn read_image(path: &Path) -> Result<(String, String), ToolError> {
+    let (file, _) = crate::files::kind::open_regular(path)?;
+    let mut bytes = Vec::new();
+    let most = MOST_BYTES as u64 + 1;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes)
+        .map_err(|source| ToolError::Io { path: path.to_owned(), source })?;
+    let refused = |why: String| ToolError::Refused(format!("{} {why}", path.display()));
+    let kind = kind_of(&bytes).ok_or_else(|| refused("is no PNG, JPEG, GIF or WebP image".to_owned()))?;
+    if bytes.len() > MOST_BYTES {
+        return Err(refused(format!("is larger than {MOST_BYTES} bytes, the most that is sent")));
+    }
+    Ok((kind.to_owned(), base64(&bytes)))
+}
+
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -45,6 +45,7 @@ pub use enter_plan_mode::EnterPlanMode;
 pub use exit_plan_mode::{ExitPlanMode, PLAN_ACCEPTED};
 pub use glob_search::GlobSearch;
 pub use grep_search::GrepSearch;
+pub use image::read_image;
 pub use kill_shell::KillShell;
 pub use multi_edit::MultiEdit;
 pub use notebook_edit::NotebookEdit;

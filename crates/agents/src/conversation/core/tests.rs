@@ -23,7 +23,14 @@ fn conversation(max_turns: Option<u32>, answer: AnswerRule) -> Conversation {
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let rules = Rules { max_turns, toolbox: toolbox(called), answer, heeds_stop: false };
+    let rules = Rules {
+        max_turns,
+        toolbox: toolbox(called),
+        answer,
+        heeds_stop: false,
+        turns_before: 0,
+        gives_back: false,
+    };
     let mut conversation = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
     assert!(asks(&conversation.on(Event::Started(Beginning::default()))));
     conversation
@@ -34,7 +41,7 @@ fn plain() -> Conversation {
 }
 
 fn said(text: &str) -> Steering {
-    Room::default().place(text.into()).unwrap()
+    Room::default().place(vec![Block::Text { text: text.into() }]).unwrap()
 }
 
 fn text(text: &str) -> Block {
@@ -134,7 +141,14 @@ fn taken_up(answer: AnswerRule, open: Vec<(&str, &str, Value, bool)>) -> (Conver
         AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let rules = Rules { max_turns: None, toolbox: toolbox(called), answer, heeds_stop: false };
+    let rules = Rules {
+        max_turns: None,
+        toolbox: toolbox(called),
+        answer,
+        heeds_stop: false,
+        turns_before: 0,
+        gives_back: false,
+    };
     let mut it = Conversation::new(rules, history, 3);
     let commands = it.on(Event::Started(Beginning { last_stop: Some(StopReason::ToolUse), open }));
     (it, commands)
@@ -425,8 +439,14 @@ fn thinking_goes_back_byte_for_byte_and_in_order() {
 
 #[test]
 fn a_finished_transcript_is_not_asked_again() {
-    let rules =
-        Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: false };
+    let rules = Rules {
+        max_turns: None,
+        toolbox: toolbox(None),
+        answer: AnswerRule::Text,
+        heeds_stop: false,
+        turns_before: 0,
+        gives_back: false,
+    };
     let said = Message { role: Role::Assistant, content: vec![text("the end")] };
     let history = History::from_repaired(vec![Message::user("go"), said]);
     let mut it = Conversation::new(rules, history, 1);
@@ -526,7 +546,14 @@ proptest! {
 
 #[test]
 fn an_end_that_is_refused_goes_on_and_is_bounded() {
-    let rules = Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: true };
+    let rules = Rules {
+        max_turns: None,
+        toolbox: toolbox(None),
+        answer: AnswerRule::Text,
+        heeds_stop: true,
+        turns_before: 0,
+        gives_back: false,
+    };
     let mut core = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
     core.on(Event::Started(Beginning::default()));
     for round in 0..8 {
@@ -545,7 +572,14 @@ fn an_end_that_is_refused_goes_on_and_is_bounded() {
 
 #[test]
 fn a_stop_while_the_end_is_judged_waits_for_the_judge() {
-    let rules = Rules { max_turns: None, toolbox: toolbox(None), answer: AnswerRule::Text, heeds_stop: true };
+    let rules = Rules {
+        max_turns: None,
+        toolbox: toolbox(None),
+        answer: AnswerRule::Text,
+        heeds_stop: true,
+        turns_before: 0,
+        gives_back: false,
+    };
     let mut core = Conversation::new(rules, History::from_repaired(vec![Message::user("go")]), 0);
     core.on(Event::Started(Beginning::default()));
     core.on(answer(vec![text("done")], StopReason::EndTurn));

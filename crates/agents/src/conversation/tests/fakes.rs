@@ -373,6 +373,7 @@ impl Desk {
             hooks: Arc::new(crate::hooks::Hooks::none()),
             memory: "".into(),
             protected: Vec::new(),
+            compaction: crate::compaction::CompactionSettings::default(),
             shared: crate::services::Shared::default(),
         };
         Self {

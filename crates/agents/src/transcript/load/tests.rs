@@ -1,6 +1,7 @@
 use super::*;
 use crate::conversation::fault;
 use claw_kernel::ids::AgentId;
+use claw_providers::message::Block;
 use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;

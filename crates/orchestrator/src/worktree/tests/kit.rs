@@ -117,6 +117,7 @@ impl Kit {
             hooks: Arc::new(claw_agents::hooks::Hooks::none()),
             memory: "".into(),
             protected: Vec::new(),
+            compaction: claw_agents::compaction::CompactionSettings::default(),
             shared: Shared::default(),
         };
         Folders::new(self.run.clone(), &self.top, &self.worktrees, Arc::new(agents))
