@@ -31,6 +31,8 @@ mod keys;
 mod kit_selftest;
 #[cfg(test)]
 mod lack;
+#[cfg(test)]
+mod lead;
 mod library;
 #[cfg(test)]
 mod machine;

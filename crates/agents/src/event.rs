@@ -95,6 +95,8 @@ pub enum AgentEvent {
         is_error: bool,
         /// The result's text for the model, bounded.
         result: String,
+        /// What it changed in a file: the lines of a difference, bounded; empty where it changed none.
+        patch: Vec<String>,
     },
     /// A hook began, ended or was cancelled.
     Hook(HookNews),

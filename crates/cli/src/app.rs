@@ -2,7 +2,7 @@
 
 use crate::args::{Command, Early, Format, parse};
 use crate::error::{ExpectedError, exit};
-use crate::{commands, log, terminal};
+use crate::{commands, lead, log, terminal};
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -76,6 +76,8 @@ fn run(command: Command) -> u8 {
 
 fn dispatch(command: Command) -> Result<u8, ExpectedError> {
     match command {
+        Command::Lead(flags) => lead::run(*flags),
+        Command::Init(flags) => commands::init::run(&flags),
         Command::Run(flags) => commands::run::run(&flags),
         Command::Print(flags) => commands::print::run(*flags),
         Command::Workflow(command) => commands::workflow::run(&command),
@@ -102,7 +104,7 @@ fn format_of(command: &Command) -> Format {
         Command::Doctor(flags) => flags.output_format,
         Command::Agents(command) => command.rest().output_format,
         Command::Skills(command) => command.rest().output_format,
-        Command::Models(flags) => flags.output_format,
+        Command::Models(flags) | Command::Init(flags) => flags.output_format,
         Command::Runs(command) => command.rest().output_format,
         Command::Config(flags) => flags.rest().output_format,
         Command::Trust(TrustCommand::List(flags)) => flags.output_format,
@@ -114,6 +116,7 @@ fn format_of(command: &Command) -> Format {
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Sandbox(_)
+        | Command::Lead(_)
         | Command::Completions(_) => Format::Text,
     }
 }

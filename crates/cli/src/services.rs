@@ -17,6 +17,7 @@ use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::{Asker, Permission, Reach, RuleSet, refuses_command};
 use claw_agents::roles::Catalog;
 use claw_agents::services::{AgentServices, Sandboxes};
+use claw_agents::session::Store;
 use claw_agents::settings::{Scope, Settings, Sourced};
 use claw_agents::system_prompt::load_memory;
 use claw_kernel::durable::LogWriter;
@@ -158,6 +159,11 @@ impl Setup {
     /// A file as the user named it; from another folder than the one claw was started in: its whole path.
     pub fn named(&self, typed: &Path) -> PathBuf {
         if self.moved { self.path(typed) } else { typed.to_owned() }
+    }
+
+    /// The sessions of the working folder.
+    pub fn sessions(&self) -> Store {
+        Store::new(&config_home(), &self.cwd)
     }
 
     /// A path as typed by a person, `~` included, from the working folder.

@@ -292,6 +292,23 @@ impl Terminal {
         self.wait_for_screen(&format!("{text:?}"), bound, |screen| screen.contains(text))
     }
 
+    /// Waits until the program is stopped, as the shell's job control stops it.
+    ///
+    /// # Panics
+    /// When it is not within `bound`.
+    pub fn wait_until_stopped(&self, bound: Duration) {
+        let end = Instant::now() + bound;
+        let path = format!("/proc/{}/stat", self.pid());
+        let is_stopped = || {
+            let stat = std::fs::read_to_string(&path).unwrap_or_default();
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['T', 't']))
+        };
+        while !is_stopped() {
+            assert!(Instant::now() < end, "it is not stopped; the screen:\n{}", self.screen().text());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Waits for the end of the program.
     ///
     /// # Panics

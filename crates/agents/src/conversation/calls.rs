@@ -2,6 +2,7 @@
 //!
 //! Owns the order of these. Must not know turns or models.
 
+use super::changed::changed_lines;
 use super::core::{CallResult, PlannedCall};
 use super::hooked::Heard;
 use super::withdrawn::Withdrawn;
@@ -154,6 +155,7 @@ impl CallDesk {
             tool: name.into(),
             is_error: report.result.is_error,
             result: report.result.text.clone(),
+            patch: report.result.patch.clone(),
         };
         self.events.send(event).await;
         report
@@ -437,11 +439,12 @@ impl CallDesk {
         let called = AssertUnwindSafe(tool.call(&context, judged, input)).catch_unwind().await;
         let called = called.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
         let mut result = match called {
-            Ok(ToolOutput { text, is_error, images, .. }) => CallResult {
+            Ok(ToolOutput { text, is_error, images, data, .. }) => CallResult {
                 text: bounded(self.redacted(&text)),
                 images: images.into_iter().map(|(media_type, data)| Image { media_type, data }).collect(),
                 is_error,
                 is_cancelled: false,
+                patch: changed_lines(&data, |line| self.redacted(line)),
             },
             Err(error) => CallResult::error(bounded(self.redacted(&error.to_string()))),
         };

@@ -85,6 +85,8 @@ pub(crate) struct CallResult {
     pub(crate) is_error: bool,
     /// The call was ended by a cancel, so that it has no result of its own.
     pub(crate) is_cancelled: bool,
+    /// For people: the lines of a difference, where it changed a file.
+    pub(crate) patch: Vec<String>,
 }
 
 impl CallResult {

@@ -5,6 +5,7 @@
 mod actor;
 mod asking;
 mod calls;
+mod changed;
 mod compacting;
 mod core;
 mod history;

@@ -366,7 +366,7 @@ impl Shell {
             self.count_call(known);
         }
         self.tell(AgentEvent::ToolStarted { call, tool: tool.clone(), subject: String::new() }).await;
-        self.tell(AgentEvent::ToolEnded { call, tool, is_error: true, result }).await;
+        self.tell(AgentEvent::ToolEnded { call, tool, is_error: true, result, patch: Vec::new() }).await;
     }
 
     pub(super) async fn ask(&mut self, turn: u32, forced: Option<&'static str>, post: &Post) {

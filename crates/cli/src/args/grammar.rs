@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Runs teams of coding agents.
 ///
-/// A workflow file says which agents do what and in which order; claw runs them side by side, shows them at work,
+/// Without a command it is a conversation at the terminal. A workflow file says which agents do what and in which order; claw runs them side by side, shows them at work,
 /// and keeps a journal from which a stopped run goes on.
 #[derive(Debug, Parser)]
 #[command(
@@ -55,6 +55,8 @@ pub(super) enum Sub {
     /// List the skills that agents can load here
     #[command(subcommand)]
     Skills(SkillsCommand),
+    /// Begin a project: settings, ignore lines and a CLAUDE.md, where they are missing
+    Init(ModelsFlags),
     /// List the models that claw knows and the providers that have credentials
     Models(ModelsFlags),
     /// Show the settings that count, each with its file and line; `config set` changes one

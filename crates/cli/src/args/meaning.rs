@@ -13,6 +13,10 @@ use std::ffi::OsString;
 /// One command, ready to run.
 #[derive(Debug)]
 pub enum Command {
+    /// `claw` alone.
+    Lead(Box<TalkFlags>),
+    /// `claw init`.
+    Init(ModelsFlags),
     /// `claw run`.
     Run(Box<RunFlags>),
     /// `claw -p`.
@@ -94,7 +98,7 @@ fn mean(cli: Cli) -> Result<Command, Early> {
                 message: format!("{flag} needs a question"),
                 hint: Some("write `claw -p \"…\"` or name a command; see `claw --help`".to_owned()),
             })),
-            None => Err(Early::Incomplete(Cli::command().render_help().to_string())),
+            None => Ok(Command::Lead(Box::new(talk))),
         },
     }
 }
@@ -122,6 +126,7 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         Sub::Logout(flags) => Command::Logout(flags),
         Sub::Sandbox(flags) => Command::Sandbox(flags),
         Sub::Doctor(flags) => Command::Doctor(flags),
+        Sub::Init(flags) => Command::Init(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })
 }

@@ -103,21 +103,12 @@ fn quoted(text: &str) -> String {
     format!("{head}…")
 }
 
-/// A flag of a conversation that was given without one.
+/// A flag that only a question can have.
 pub(super) fn first_flag(talk: &TalkFlags) -> Option<&'static str> {
     [
-        (talk.model.is_some(), "--model"),
-        (talk.permission_mode.is_some(), "--permission-mode"),
-        (talk.allow_root, "--allow-root"),
         (talk.output_format.is_some(), "--output-format"),
         (talk.include_partial_messages, "--include-partial-messages"),
         (talk.max_turns.is_some(), "--max-turns"),
-        (!talk.allowed_tools.is_empty(), "--allowedTools"),
-        (!talk.disallowed_tools.is_empty(), "--disallowedTools"),
-        (talk.append_system_prompt.is_some(), "--append-system-prompt"),
-        (talk.cwd.is_some(), "--cwd"),
-        (talk.settings.settings.is_some(), "--settings"),
-        (talk.settings.trust, "--trust"),
     ]
     .into_iter()
     .find_map(|(given, name)| given.then_some(name))

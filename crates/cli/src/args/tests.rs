@@ -46,7 +46,7 @@ fn a_typo_is_never_a_prompt() {
         &["-p", "hi", "--model", " "],
         &["-p", "hi", "there"],
         &["-p", "hi", "run", "wf.toml"],
-        &["--model", "haiku"],
+        &["--output-format", "json"],
         &["--dangerously"],
         &["completions", "tcsh"],
     ];
@@ -108,9 +108,10 @@ fn help_is_as_reviewed() {
 }
 
 #[test]
-fn claw_alone_says_what_there_is() {
-    let Early::Incomplete(text) = early(&[]) else { panic!("something else") };
-    assert!(text.contains("run") && text.contains("workflow") && text.contains("-p"), "{text}");
+fn claw_alone_is_a_conversation_and_half_a_command_says_what_there_is() {
+    assert!(matches!(parse(["claw"]), Ok(Command::Lead(_))));
+    let Ok(Command::Lead(talk)) = parse(["claw", "--model", "haiku"]) else { panic!("something else") };
+    assert_eq!(talk.model.as_deref(), Some("haiku"));
     let Early::Incomplete(text) = early(&["runs"]) else { panic!("something else") };
     assert!(text.contains("list") && text.contains("show"), "{text}");
 }

@@ -57,6 +57,16 @@ pub fn run(flags: &ConfigFlags) -> Result<u8, ExpectedError> {
     Ok(if broken { exit::USAGE } else { exit::OK })
 }
 
+/// The settings that count, or one section of them, for people.
+///
+/// # Errors
+/// An unknown section.
+pub fn listed(origin: &SettingsOrigin, typed: Option<&str>) -> Result<String, ExpectedError> {
+    let section = typed.map(section).transpose()?;
+    let merged = origin.loaded.merged(&|item| origin.trusts(item));
+    Ok(Shown { merged: &merged, section: section.as_deref() }.text())
+}
+
 fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Note => "note",

@@ -20,3 +20,5 @@ pub mod skills;
 pub mod trust;
 pub mod trusting;
 pub mod workflow;
+
+pub use runtime::block_on_task;

@@ -26,7 +26,7 @@ where
 ///
 /// # Errors
 /// As [`block_on`]; a panic is a fault.
-pub(super) fn block_on_task<F>(future: F) -> Result<u8, ExpectedError>
+pub fn block_on_task<F>(future: F) -> Result<u8, ExpectedError>
 where
     F: Future<Output = Result<u8, ExpectedError>> + Send + 'static,
 {

@@ -36,10 +36,6 @@ impl AskView {
         Self { id, request, because: None, armed }
     }
 
-    pub(super) fn label(&self) -> &str {
-        &self.request.label
-    }
-
     /// `None`: nothing is decided.
     pub(super) fn on(&mut self, key: &Key, now: Duration) -> Option<Answer> {
         if now < self.armed {

@@ -8,8 +8,6 @@ use claw_agents::lead::LeadCommand;
 pub(super) enum Deed {
     /// Lines above the input.
     Show(Vec<Line>),
-    /// A text of Markdown above the input.
-    Markdown(String),
     /// An error above the input.
     Wrong(String),
     /// An order to the lead.
@@ -43,6 +41,8 @@ pub(super) enum Deed {
     Write(String),
     /// Another session takes the place of this one.
     Resume(String),
+    /// A copy of this session takes its place.
+    Fork,
     /// Empties the screen.
     Refresh,
     /// Ends the program.

@@ -4,6 +4,7 @@ use super::act::{Act, Answer};
 use super::asker::Asked;
 use super::deed::Deed;
 use super::editor::HistoryFile;
+use super::open::Wanted;
 use super::slash::{self, Desk};
 use super::state::State;
 use super::words::Words;
@@ -14,11 +15,11 @@ use crate::terminal::paint::ColorVariables;
 use crate::terminal::{
     BoardReader, Faults, Key, Keys, Pager, RawMode, Region, terminal_size, write_terminal,
 };
-use claw_agents::lead::{LeadCommand, LeadEvent, LeadView, Reckoning};
+use claw_agents::lead::{LeadCommand, LeadEvent, LeadOrders, LeadView, NotOrdered, Reckoning, with_images};
+use claw_agents::session::Reference;
 use claw_kernel::tasks;
 use claw_orchestrator::report::board::Board;
 use claw_orchestrator::run::{SessionTeam, TeamEnd, TeamNews};
-use claw_providers::message::Block;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -32,14 +33,14 @@ const FRAME: Duration = Duration::from_millis(60);
 const TICK: Duration = Duration::from_millis(100);
 /// From the wish to end to the end.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Keys and news that are taken before the screen is drawn.
+/// News that are taken before the screen is drawn.
 const BATCH: usize = 512;
 /// Answers of slash commands that may wait.
 const DEEDS: usize = 64;
 
 /// What the loop is tied to.
 pub(super) struct Wires {
-    pub(super) orders: mpsc::Sender<LeadCommand>,
+    pub(super) orders: LeadOrders,
     pub(super) news: mpsc::Receiver<LeadEvent>,
     pub(super) asks: mpsc::Receiver<Asked>,
     /// The session's agents, and what is heard of them.
@@ -53,7 +54,12 @@ pub(super) enum Ended {
     /// The program ends with this code.
     Exit(u8),
     /// Another session is wanted.
-    Resume(String),
+    Session {
+        /// That one.
+        wanted: Wanted,
+        /// This one, should the other not be there.
+        left: Wanted,
+    },
 }
 
 /// The loop.
@@ -80,7 +86,7 @@ pub(super) struct Drive {
 }
 
 enum Woken {
-    Key(Option<Key>),
+    Keys(Option<Vec<Key>>),
     News(Option<LeadEvent>),
     Asked(Option<Asked>),
     Team(Option<TeamNews>),
@@ -132,7 +138,7 @@ impl Drive {
                 break Ended::Exit(exit::HANGUP);
             }
             let woken = self.wake(&mut signals, &mut jobs, &mut faults).await;
-            if let Some(ended) = self.on(woken).await? {
+            if let Some(ended) = self.on(woken)? {
                 break ended;
             }
         };
@@ -155,7 +161,7 @@ impl Drive {
             biased;
             signal = signals.next() => Woken::Signal(signal),
             job = jobs.next() => Woken::Job(job),
-            key = next_key(keys) => Woken::Key(key),
+            keys = next_keys(keys) => Woken::Keys(keys),
             Some(deeds) = self.deeds.1.recv() => Woken::Deeds(deeds),
             asked = open(&mut self.wires.asks) => Woken::Asked(asked),
             news = open(&mut self.wires.team_news) => Woken::Team(news),
@@ -173,11 +179,11 @@ impl Drive {
         [frame, tick, patience].into_iter().flatten().min()
     }
 
-    async fn on(&mut self, woken: Woken) -> Result<Option<Ended>, ExpectedError> {
+    fn on(&mut self, woken: Woken) -> Result<Option<Ended>, ExpectedError> {
         self.dirty = true;
         match woken {
-            Woken::Key(None) => return Ok(Some(Ended::Exit(exit::HANGUP))),
-            Woken::Key(Some(key)) => self.on_keys(key).await?,
+            Woken::Keys(None) => return Ok(Some(Ended::Exit(exit::HANGUP))),
+            Woken::Keys(Some(keys)) => self.on_keys(keys)?,
             Woken::News(Some(event)) => {
                 if self.on_news(event) {
                     return Ok(Some(self.end_now()));
@@ -186,11 +192,11 @@ impl Drive {
             }
             Woken::News(None) => return self.lead_is_gone().map(Some),
             Woken::Asked(asked) => self.on_asked(asked),
-            Woken::Team(news) => self.on_team(news).await,
+            Woken::Team(news) => self.on_team(news),
             Woken::Deeds(deeds) => {
                 for deed in deeds {
                     if let Some(act) = self.state.on_deed(deed) {
-                        self.act(act).await?;
+                        self.act(act)?;
                     }
                 }
             }
@@ -251,15 +257,15 @@ impl Drive {
         self.state.bars = bars;
     }
 
-    async fn on_team(&mut self, news: Option<TeamNews>) {
+    fn on_team(&mut self, news: Option<TeamNews>) {
         match news {
             Some(TeamNews::Opened(run)) => {
                 self.board = Some((run.board, BoardReader::new(None)));
-                self.order(LeadCommand::NameTeam { run: run.id }).await;
+                self.order(LeadCommand::NameTeam { run: run.id });
             }
             Some(TeamNews::Ended(TeamEnd { run, number, label, state, text, .. })) => {
                 self.state.note(&format!("{label}: {}", state.as_str()));
-                self.order(LeadCommand::Tell { run, number, text }).await;
+                self.order(LeadCommand::Tell { run, number, text });
             }
             Some(TeamNews::Note(text)) => self.state.note(&text),
             Some(TeamNews::Failed(error)) => self.state.wrong(&format!("agents cannot be started: {error}")),
@@ -267,24 +273,18 @@ impl Drive {
         }
     }
 
-    async fn on_keys(&mut self, key: Key) -> Result<(), ExpectedError> {
-        let mut next = Some(key);
-        let mut count = 0;
-        while let Some(key) = next.take() {
+    fn on_keys(&mut self, keys: Vec<Key>) -> Result<(), ExpectedError> {
+        for key in keys {
             if let Some(pager) = &mut self.pager {
                 if !pager.on(&key, terminal_size().1) {
                     self.pager = None;
                 }
-            } else {
-                let desk = self.desk(false);
-                let now = self.now();
-                for act in self.state.on_key(key, &Words { desk: &desk }, now) {
-                    self.act(act).await?;
-                }
+                continue;
             }
-            count += 1;
-            if count < BATCH {
-                next = self.terminal.as_mut().and_then(|(_, keys)| keys.waiting());
+            let desk = self.desk(false);
+            let now = self.now();
+            for act in self.state.on_key(key, &Words { desk: &desk }, now) {
+                self.act(act)?;
             }
         }
         // What a person types is seen at once.
@@ -351,9 +351,9 @@ impl Drive {
         }
     }
 
-    async fn act(&mut self, act: Act) -> Result<(), ExpectedError> {
+    fn act(&mut self, act: Act) -> Result<(), ExpectedError> {
         match act {
-            Act::Order(order) => self.order(order).await,
+            Act::Order(order) => self.order(order),
             Act::Slash { name, args } => self.slash(&name, args),
             Act::Answer { ask, answer } => {
                 if let Some(reply) = self.asked.remove(&ask) {
@@ -361,7 +361,7 @@ impl Drive {
                     let _ = reply.send(answer);
                 }
             }
-            Act::Deed(deed) => self.deed(*deed).await?,
+            Act::Deed(deed) => self.deed(*deed),
             Act::Remember(text) => self.remember(text),
             Act::Page { title, text } => {
                 self.pager = Pager::open(&title, &text, self.state.theme).ok();
@@ -373,9 +373,9 @@ impl Drive {
         Ok(())
     }
 
-    async fn deed(&mut self, deed: Deed) -> Result<(), ExpectedError> {
+    fn deed(&mut self, deed: Deed) {
         match deed {
-            Deed::Order(order) => self.order(order).await,
+            Deed::Order(order) => self.order(order),
             Deed::Prompt { text, shown } => {
                 if self.state.is_idle() {
                     self.state.echo(&shown);
@@ -384,14 +384,24 @@ impl Drive {
                 }
                 self.said.push(shown);
                 self.wires.team.user_spoke();
-                self.order(LeadCommand::Say { blocks: vec![Block::Text { text }] }).await;
+                let (blocks, notes) = with_images(&text, &self.setup.cwd);
+                for note in notes {
+                    self.state.note(&note);
+                }
+                self.order(LeadCommand::Say { blocks });
             }
-            Deed::Resume(session) => self.begin_end(Ended::Resume(session)),
+            Deed::Resume(session) => self.change_session(&session),
+            Deed::Fork => {
+                if let Some(view) = &self.view {
+                    let own = view.session.to_string();
+                    let left = self.own();
+                    self.begin_end(Ended::Session { wanted: Wanted::Copy(own), left });
+                }
+            }
             Deed::Refresh => self.refresh(),
             Deed::Quit => self.begin_end(Ended::Exit(exit::OK)),
             // The rest is for the state alone.
             other @ (Deed::Show(_)
-            | Deed::Markdown(_)
             | Deed::Wrong(_)
             | Deed::Pick(_)
             | Deed::Confirm { .. }
@@ -403,12 +413,32 @@ impl Drive {
                 }
             }
         }
-        Ok(())
     }
 
-    async fn order(&mut self, order: LeadCommand) {
+    fn order(&mut self, order: LeadCommand) {
         // A lead that has ended says so by its news.
-        let _ = self.wires.orders.send(order).await;
+        if let Err(full @ NotOrdered::Full) = self.wires.orders.order(order) {
+            self.state.wrong(&full.to_string());
+        }
+    }
+
+    /// This session, as it can be opened again.
+    fn own(&self) -> Wanted {
+        match &self.view {
+            Some(view) if !self.prompts.is_empty() => Wanted::Known(view.session.to_string()),
+            Some(_) | None => Wanted::New,
+        }
+    }
+
+    /// What is not there is said before this session is left.
+    fn change_session(&mut self, typed: &str) {
+        match self.setup.sessions().find(&Reference::read(typed, &self.setup.cwd)) {
+            Ok(_) => {
+                let left = self.own();
+                self.begin_end(Ended::Session { wanted: Wanted::Known(typed.to_owned()), left });
+            }
+            Err(error) => self.state.wrong(&error.to_string()),
+        }
     }
 
     fn slash(&mut self, name: &str, args: String) {
@@ -448,9 +478,7 @@ impl Drive {
         self.ending = Some((Instant::now() + PATIENCE, ended));
         // Whoever waits for an answer gets none.
         self.asked.clear();
-        if self.wires.orders.try_send(LeadCommand::Shutdown).is_err() {
-            self.ending = self.ending.take().map(|(_, ended)| (Instant::now(), ended));
-        }
+        self.wires.orders.stop_because("the user left");
     }
 
     /// Gives the terminal back, stops, and takes it again.
@@ -500,9 +528,9 @@ impl Drive {
     }
 }
 
-async fn next_key(keys: Option<&mut Keys>) -> Option<Key> {
+async fn next_keys(keys: Option<&mut Keys>) -> Option<Vec<Key>> {
     match keys {
-        Some(keys) => keys.next().await,
+        Some(keys) => keys.some().await,
         None => std::future::pending().await,
     }
 }

@@ -10,9 +10,11 @@ mod deed;
 mod drive;
 mod editor;
 mod news;
+mod open;
 mod picker;
 mod plain;
 mod slash;
+mod start;
 mod state;
 mod status;
 #[cfg(test)]
@@ -20,3 +22,5 @@ mod tests;
 mod tool_lines;
 mod view;
 mod words;
+
+pub use start::run;

@@ -136,19 +136,20 @@ impl State {
                     running.asking = true;
                 }
             }
-            AgentEvent::ToolEnded { call, tool, is_error, result } => {
+            AgentEvent::ToolEnded { call, tool, is_error, result, patch } => {
                 let running = self.calls.iter().position(|running| running.call == call);
                 let running = running.map(|at| self.calls.remove(at));
                 let (subject, started) =
                     running.map_or((String::new(), now), |run| (run.subject, run.started));
                 let took = now.saturating_sub(started);
-                self.on_call_ended(EndedCall { tool, subject, is_error, result, patch: Vec::new(), took });
+                self.on_call_ended(EndedCall { tool, subject, is_error, result, patch, took });
             }
             AgentEvent::TurnKept { .. } => {}
             AgentEvent::Hook(HookNews { event, command, state: HookState::Started, .. }) => {
                 self.what(format!("{event} hook {command}"));
             }
-            AgentEvent::Hook(_) => {}
+            // The lead tells of these itself.
+            AgentEvent::Hook(_) | AgentEvent::Compacted { .. } | AgentEvent::Context { .. } => {}
             AgentEvent::Note(text) => self.note(&text),
         }
     }

@@ -4,6 +4,7 @@ use super::act::Answer;
 use super::asker::Asked;
 use super::deed::Deed;
 use super::drive::{Ended, Wires};
+use super::open::Wanted;
 use super::slash::{self, Desk};
 use super::state::State;
 use super::tool_lines::changes;
@@ -13,12 +14,11 @@ use crate::signals::{Ending, Signals};
 use crate::terminal::paint::Line;
 use crate::terminal::{Unwanted, ask_again, say, write_stdout};
 use claw_agents::event::AgentEvent;
-use claw_agents::lead::{LeadCommand, LeadEvent, LeadView};
+use claw_agents::lead::{LeadCommand, LeadEvent, LeadView, with_images};
 use claw_kernel::tasks;
 use claw_kernel::visible::{visible, visible_line};
 use claw_orchestrator::report::board::Board;
 use claw_orchestrator::run::{TeamEnd, TeamNews};
-use claw_providers::message::Block;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,8 +70,7 @@ impl Plain {
     }
 
     async fn end(mut self, ended: Ended) -> Result<Ended, ExpectedError> {
-        // A lead that has ended says so by its news.
-        let _ = self.wires.orders.send(LeadCommand::Shutdown).await;
+        self.wires.orders.stop_because("the user left");
         let closed = async {
             while let Some(event) = self.wires.news.recv().await {
                 if matches!(event, LeadEvent::Closed) {
@@ -116,7 +115,7 @@ impl Plain {
                 let text: String = lines.iter().map(|line| line.text() + "\n").collect();
                 write_stdout(text)?;
             }
-            Deed::Markdown(text) | Deed::Page { text, .. } => {
+            Deed::Page { text, .. } => {
                 write_stdout(format!("{}\n", visible(text.trim_end())))?;
             }
             Deed::Wrong(text) => {
@@ -141,7 +140,13 @@ impl Plain {
                     return Box::pin(self.deed(*deed, signals)).await;
                 }
             }
-            Deed::Resume(session) => return Ok(Some(Ended::Resume(session))),
+            Deed::Resume(session) => {
+                return Ok(Some(Ended::Session { wanted: Wanted::Known(session), left: Wanted::New }));
+            }
+            Deed::Fork => {
+                let own = self.view.as_ref().map(|view| view.session.to_string());
+                return Ok(own.map(|own| Ended::Session { wanted: Wanted::Copy(own), left: Wanted::New }));
+            }
             Deed::Quit => return Ok(Some(Ended::Exit(exit::OK))),
             Deed::Theme(_) | Deed::Write(_) | Deed::Refresh => {}
         }
@@ -151,7 +156,7 @@ impl Plain {
     /// An order that is no prompt: what it does is told by the next news.
     async fn order(&mut self, order: LeadCommand, signals: &mut Signals) -> Result<(), ExpectedError> {
         // A lead that has ended says so by its news.
-        let _ = self.wires.orders.send(order).await;
+        let _ = self.wires.orders.order(order);
         let _ = signals;
         while let Ok(event) = self.wires.news.try_recv() {
             self.tell(event)?;
@@ -162,7 +167,11 @@ impl Plain {
     async fn say(&mut self, text: String, signals: &mut Signals) -> Result<Option<Ended>, ExpectedError> {
         let first = text.lines().next().unwrap_or_default().to_owned();
         // A lead that has ended says so by its news.
-        let _ = self.wires.orders.send(LeadCommand::Say { blocks: vec![Block::Text { text }] }).await;
+        let (blocks, notes) = with_images(&text, &self.setup.cwd);
+        for note in notes {
+            say(&format!("· {}\n", visible_line(&note)));
+        }
+        let _ = self.wires.orders.order(LeadCommand::Say { blocks });
         let mut begun = false;
         let mut stopping = false;
         loop {
@@ -181,7 +190,7 @@ impl Plain {
                     }
                 },
                 Some(asked) = self.wires.asks.recv() => question(asked).await,
-                Some(news) = self.wires.team_news.recv() => self.on_team(news).await,
+                Some(news) = self.wires.team_news.recv() => self.on_team(news),
                 ending = signals.next() => {
                     if stopping || ending != Ending::Interrupt {
                         claw_tools::process::no_more_grace();
@@ -189,22 +198,22 @@ impl Plain {
                     }
                     stopping = true;
                     // A lead that has ended says so by its news.
-                    let _ = self.wires.orders.send(LeadCommand::Interrupt).await;
+                    let _ = self.wires.orders.order(LeadCommand::Interrupt);
                 }
             }
         }
     }
 
-    async fn on_team(&mut self, news: TeamNews) {
+    fn on_team(&mut self, news: TeamNews) {
         // A lead that has ended says so by its news.
         match news {
             TeamNews::Opened(run) => {
                 self.board = Some(run.board);
-                let _ = self.wires.orders.send(LeadCommand::NameTeam { run: run.id }).await;
+                let _ = self.wires.orders.order(LeadCommand::NameTeam { run: run.id });
             }
             TeamNews::Ended(TeamEnd { run, number, label, state, text, .. }) => {
                 say(&format!("· {}: {}\n", visible_line(&label), state.as_str()));
-                let _ = self.wires.orders.send(LeadCommand::Tell { run, number, text }).await;
+                let _ = self.wires.orders.order(LeadCommand::Tell { run, number, text });
             }
             TeamNews::Note(text) => {
                 say(&format!("· {}\n", visible_line(&text)));

@@ -193,20 +193,12 @@ impl State {
         self.asks.retain(|ask| ask.id != id);
     }
 
-    pub(super) fn is_asked(&self, id: u64) -> bool {
-        self.asks.iter().any(|ask| ask.id == id)
-    }
-
     /// What a slash command gave back.
     pub(super) fn on_deed(&mut self, deed: Deed) -> Option<Act> {
         match deed {
             Deed::Show(lines) => {
                 let lines: Vec<Line> =
                     lines.iter().flat_map(|line| line.wrap(self.room(), &Line::plain("  "))).collect();
-                self.put(lines);
-            }
-            Deed::Markdown(text) => {
-                let lines = markdown::render(&text, &self.theme, self.room());
                 self.put(lines);
             }
             Deed::Wrong(text) => self.wrong(&text),
@@ -218,7 +210,12 @@ impl State {
             }
             Deed::Write(text) => self.editor.set(&text),
             Deed::Page { title, text } => return Some(Act::Page { title, text }),
-            other @ (Deed::Order(_) | Deed::Prompt { .. } | Deed::Resume(_) | Deed::Refresh | Deed::Quit) => {
+            other @ (Deed::Order(_)
+            | Deed::Prompt { .. }
+            | Deed::Resume(_)
+            | Deed::Fork
+            | Deed::Refresh
+            | Deed::Quit) => {
                 return Some(Act::Deed(Box::new(other)));
             }
         }

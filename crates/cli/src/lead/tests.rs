@@ -73,7 +73,8 @@ fn started(state: &mut State, index: u32, tool: &str, subject: &str) {
 
 fn ended(state: &mut State, index: u32, tool: &str, result: &str) {
     let call = CallNo { turn: 1, index };
-    agent(state, AgentEvent::ToolEnded { call, tool: tool.into(), is_error: false, result: result.into() });
+    let (tool, result) = (tool.into(), result.into());
+    agent(state, AgentEvent::ToolEnded { call, tool, is_error: false, result, patch: Vec::new() });
 }
 
 fn outcome(end: AgentEnd) -> Box<AgentOutcome> {

@@ -9,7 +9,7 @@ const ALLOWED: &str = "--allowedTools";
 const DISALLOWED: &str = "--disallowedTools";
 
 /// What `--allowedTools` and `--disallowedTools` say.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ToolFlags {
     /// Canonical names of the tools that are offered; empty: all.
     pub offered: Vec<String>,

@@ -43,6 +43,13 @@ pub fn kind(seen: &Surroundings) -> Kind {
     }
 }
 
+/// The lead can draw its region: standard output is a terminal with room that can move its cursor. `CI` and
+/// `--no-progress` are about bars alone.
+pub fn is_drawable(seen: &Surroundings) -> bool {
+    let wanted = Surroundings { ci: false, no_progress: false, ..seen.clone() };
+    super::stdio::stdout_is_terminal() && matches!(kind(&wanted), Kind::Bars { .. })
+}
+
 impl Surroundings {
     /// Of this process.
     pub fn of_process(no_progress: bool) -> Self {

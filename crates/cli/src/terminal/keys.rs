@@ -1,7 +1,12 @@
 //! Keys as the lead knows them, read from the terminal. The only file that reads keys.
 
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Keys that are given at once.
+const BATCH: usize = 512;
 
 /// One press, or what a terminal tells beside keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,24 +72,23 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// The next key; `None`: the terminal is gone. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Key> {
-        loop {
-            let event = self.stream.next().await?.ok()?;
-            if let Some(key) = key_of(event) {
-                return Some(key);
-            }
+    /// The keys that are there, one at least; `None`: the terminal is gone. Cancel-safe: what was read is given.
+    pub async fn some(&mut self) -> Option<Vec<Key>> {
+        let mut keys = Vec::new();
+        while keys.is_empty() {
+            keys.extend(key_of(self.stream.next().await?.ok()?));
         }
-    }
-
-    /// A key that is there already.
-    pub fn waiting(&mut self) -> Option<Key> {
-        loop {
-            let event = self.stream.next().now_or_never()??.ok()?;
-            if let Some(key) = key_of(event) {
-                return Some(key);
-            }
+        // Polled with the waker of this task: the stream keeps the first that it is given.
+        while keys.len() < BATCH
+            && let Some(event) = poll_fn(|cx| match self.stream.poll_next_unpin(cx) {
+                Poll::Ready(event) => Poll::Ready(event),
+                Poll::Pending => Poll::Ready(None),
+            })
+            .await
+        {
+            keys.extend(key_of(event.ok()?));
         }
+        Some(keys)
     }
 }
 

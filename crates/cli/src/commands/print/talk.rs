@@ -292,6 +292,9 @@ fn show(event: &AgentEvent, looks_on: bool) {
         AgentEvent::FellBack { to, error } => {
             format!("note: goes on with {}: {}", visible_line(to), visible_line(error))
         }
+        AgentEvent::Compacted { removed, .. } => {
+            format!("note: {removed} older messages gave way to a summary")
+        }
         AgentEvent::Note(text) => format!("note: {}", visible_line(text)),
         AgentEvent::ToolStarted { tool, subject, .. } if looks_on => {
             format!("· {tool} {}", visible_line(subject))
@@ -310,6 +313,7 @@ fn show(event: &AgentEvent, looks_on: bool) {
         | AgentEvent::Asking { .. }
         | AgentEvent::ToolEnded { .. }
         | AgentEvent::Hook(_)
+        | AgentEvent::Context { .. }
         | AgentEvent::TurnKept { .. } => return,
     };
     say(&format!("{line}\n"));

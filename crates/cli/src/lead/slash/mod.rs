@@ -7,10 +7,12 @@ mod agents;
 mod clear;
 mod command;
 mod compact;
+mod config;
 mod context;
 mod cost;
 mod diff;
 mod exit;
+mod export;
 mod help;
 mod init;
 mod memory;
@@ -20,9 +22,13 @@ mod permissions;
 mod plan;
 mod registry;
 mod rename;
+mod resume;
 mod review;
 mod rewind;
 mod runs;
+mod search;
+mod session;
+mod skills;
 mod status;
 mod stop;
 mod theme;
@@ -43,7 +49,11 @@ static ALL: &[&dyn Slash] = &[
     &context::Context,
     &compact::Compact,
     &clear::Clear,
+    &resume::Resume,
+    &session::Session,
     &rename::Rename,
+    &search::Search,
+    &export::Export,
     &rewind::Rewind,
     &undo::Undo,
     &diff::Diff,
@@ -52,6 +62,8 @@ static ALL: &[&dyn Slash] = &[
     &agents::Agents,
     &runs::Runs,
     &stop::Stop,
+    &config::Config,
+    &skills::Skills,
     &memory::Memory,
     &init::Init,
     &add_dir::AddDir,

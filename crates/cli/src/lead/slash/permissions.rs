@@ -30,6 +30,9 @@ fn set(permission: Permission) -> Deed {
 
 fn wanted(name: &str, desk: &Desk) -> Deed {
     match name.parse::<Permission>() {
+        Ok(permission) if desk.setup.settings.permissions.below_ceiling(permission) != permission => {
+            Deed::Wrong(format!("{permission} is more than your administrator's policy allows"))
+        }
         // Root wants its consent from the command line.
         Ok(permission) => match desk.setup.permission(Some(permission), false) {
             Ok(permission) => set(permission),

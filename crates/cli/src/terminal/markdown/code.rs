@@ -1,6 +1,6 @@
 //! Code with its colours. Grammars are read when the first block of a known language comes, never at the start.
 
-use crate::terminal::paint::{Color, Line, Style, Theme, ThemeName};
+use crate::terminal::paint::{Line, Rgb, Style, Theme, ThemeName};
 use std::sync::OnceLock;
 use syntect::easy::HighlightLines;
 use syntect::highlighting::{FontStyle, Theme as Colors, ThemeSet};
@@ -78,7 +78,7 @@ fn syntax<'a>(set: &'a SyntaxSet, token: &str) -> Option<&'a SyntaxReference> {
 fn of(style: syntect::highlighting::Style) -> Style {
     let color = style.foreground;
     Style {
-        fg: Some(Color::Rgb(color.r, color.g, color.b)),
+        fg: Some(Rgb(color.r, color.g, color.b)),
         bold: style.font_style.contains(FontStyle::BOLD),
         italic: style.font_style.contains(FontStyle::ITALIC),
         underline: style.font_style.contains(FontStyle::UNDERLINE),

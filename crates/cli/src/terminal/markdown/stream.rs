@@ -66,11 +66,6 @@ impl Answer {
         lines
     }
 
-    /// Whether something of it was shown.
-    pub fn has_begun(&self) -> bool {
-        self.begun || !self.open.trim().is_empty()
-    }
-
     fn block(&mut self, block: &str, theme: &Theme, width: usize, lines: &mut Vec<Line>) {
         let shown = render(block, theme, width);
         if shown.is_empty() {
@@ -121,7 +116,7 @@ mod tests {
         assert_eq!(texts(&answer.push("ld\n\nnext", &theme, 60)), ["Hello world"]);
         assert_eq!(texts(&answer.live(&theme, 60, 5)), ["next"]);
         answer.withdraw();
-        assert!(answer.live(&theme, 60, 5).is_empty() && !answer.has_begun());
+        assert!(answer.live(&theme, 60, 5).is_empty());
     }
 
     #[test]

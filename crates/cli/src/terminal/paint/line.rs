@@ -52,11 +52,6 @@ struct Cell<'a> {
     width: usize,
 }
 
-/// Columns of a text.
-pub(in crate::terminal) fn columns_of(text: &str) -> usize {
-    text.width()
-}
-
 impl Line {
     /// Without a word.
     pub fn empty() -> Self {
@@ -256,7 +251,7 @@ fn line_end(cells: &[Cell<'_>], start: usize, room: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::paint::Color;
+    use crate::terminal::paint::Rgb;
 
     fn texts(lines: &[Line]) -> Vec<String> {
         lines.iter().map(Line::text).collect()
@@ -297,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_line_is_written_with_its_colours_and_ends_plain() {
-        let line = Line::plain("a ").with("b", Style::PLAIN.fg(Color::Basic(1)));
+        let line = Line::plain("a ").with("b", Style::PLAIN.fg(Rgb(170, 0, 0)));
         assert_eq!(line.painted(Depth::Basic), "a \x1b[31mb\x1b[0m");
         assert_eq!(line.painted(Depth::NoColor), "a b");
         assert_eq!(line.width(), 3);

@@ -9,5 +9,5 @@ mod theme;
 
 pub use depth::{ColorVariables, Depth};
 pub use line::Line;
-pub use style::{Color, Style};
+pub use style::{Rgb, Style};
 pub use theme::{Theme, ThemeName};

@@ -3,22 +3,17 @@
 use super::depth::Depth;
 use std::fmt::Write;
 
-/// A colour, whatever the terminal can show.
+/// A colour, whatever the terminal can show: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Color {
-    /// One of the terminal's own sixteen.
-    Basic(u8),
-    /// Red, green, blue.
-    Rgb(u8, u8, u8),
-}
+pub struct Rgb(pub u8, pub u8, pub u8);
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Of the text.
-    pub fg: Option<Color>,
+    pub fg: Option<Rgb>,
     /// Behind it.
-    pub bg: Option<Color>,
+    pub bg: Option<Rgb>,
     /// Bold.
     pub bold: bool,
     /// Quiet.
@@ -47,23 +42,13 @@ impl Style {
     };
 
     /// With this colour.
-    pub const fn fg(self, color: Color) -> Self {
+    pub const fn fg(self, color: Rgb) -> Self {
         Self { fg: Some(color), ..self }
-    }
-
-    /// With this colour behind it.
-    pub const fn bg(self, color: Color) -> Self {
-        Self { bg: Some(color), ..self }
     }
 
     /// Bold.
     pub const fn bold(self) -> Self {
         Self { bold: true, ..self }
-    }
-
-    /// Quiet.
-    pub const fn dim(self) -> Self {
-        Self { dim: true, ..self }
     }
 
     /// Italic.
@@ -79,11 +64,6 @@ impl Style {
     /// Struck through.
     pub const fn struck(self) -> Self {
         Self { struck: true, ..self }
-    }
-
-    /// Colours exchanged.
-    pub const fn reverse(self) -> Self {
-        Self { reverse: true, ..self }
     }
 
     /// This style laid over another one: its colours win, attributes add up.
@@ -136,16 +116,15 @@ fn push(codes: &mut String, code: &str) {
     codes.push_str(code);
 }
 
-fn code(color: Color, depth: Depth, behind: bool) -> String {
+fn code(color: Rgb, depth: Depth, behind: bool) -> String {
     let mut code = String::new();
     let (layer, shift) = if behind { ("48", 10) } else { ("38", 0) };
     // Writing to a string does not fail.
     let _ = match (color, depth) {
         (_, Depth::NoColor) => Ok(()),
-        (Color::Basic(n), _) => write!(code, "{}", basic_code(n) + shift),
-        (Color::Rgb(r, g, b), Depth::True) => write!(code, "{layer};2;{r};{g};{b}"),
-        (Color::Rgb(r, g, b), Depth::Indexed) => write!(code, "{layer};5;{}", indexed(r, g, b)),
-        (Color::Rgb(r, g, b), Depth::Basic) => write!(code, "{}", basic_code(nearest_basic(r, g, b)) + shift),
+        (Rgb(r, g, b), Depth::True) => write!(code, "{layer};2;{r};{g};{b}"),
+        (Rgb(r, g, b), Depth::Indexed) => write!(code, "{layer};5;{}", indexed(r, g, b)),
+        (Rgb(r, g, b), Depth::Basic) => write!(code, "{}", basic_code(nearest_basic(r, g, b)) + shift),
     };
     code
 }
@@ -204,20 +183,23 @@ mod tests {
 
     #[test]
     fn a_colour_is_told_as_well_as_the_terminal_can_show_it() {
-        let style = Style::PLAIN.fg(Color::Rgb(255, 85, 80)).bold();
+        let style = Style::PLAIN.fg(Rgb(255, 85, 80)).bold();
         assert_eq!(style.begin(Depth::True), "\x1b[1;38;2;255;85;80m");
         assert_eq!(style.begin(Depth::Indexed), "\x1b[1;38;5;203m");
         assert_eq!(style.begin(Depth::Basic), "\x1b[1;91m");
         assert_eq!(style.begin(Depth::NoColor), "\x1b[1m");
         assert_eq!(Style::PLAIN.begin(Depth::True), "");
-        assert_eq!(Style::PLAIN.bg(Color::Rgb(8, 8, 8)).begin(Depth::Indexed), "\x1b[48;5;232m");
-        assert_eq!(Style::PLAIN.bg(Color::Basic(9)).begin(Depth::Basic), "\x1b[101m");
+        let behind = Style { bg: Some(Rgb(8, 8, 8)), ..Style::PLAIN };
+        assert_eq!(
+            (behind.begin(Depth::Indexed), behind.begin(Depth::Basic)),
+            ("\x1b[48;5;232m".into(), "\x1b[40m".into())
+        );
     }
 
     #[test]
     fn a_style_over_another_keeps_what_it_does_not_name() {
         let link = Style::PLAIN.underline();
-        let heading = Style::PLAIN.bold().fg(Color::Basic(4));
-        assert_eq!(link.over(heading), Style::PLAIN.bold().underline().fg(Color::Basic(4)));
+        let heading = Style::PLAIN.bold().fg(Rgb(0, 0, 170));
+        assert_eq!(link.over(heading), Style::PLAIN.bold().underline().fg(Rgb(0, 0, 170)));
     }
 }

@@ -1,6 +1,6 @@
 //! Themes: what each kind of text looks like. Pure.
 
-use super::style::{Color, Style};
+use super::style::{Rgb, Style};
 use std::str::FromStr;
 
 /// A theme by its name.
@@ -97,42 +97,42 @@ pub struct Theme {
 
 const DARK: Theme = Theme {
     name: ThemeName::Dark,
-    heading: Style::PLAIN.bold().fg(Color::Rgb(130, 170, 255)),
+    heading: Style::PLAIN.bold().fg(Rgb(130, 170, 255)),
     strong: Style::PLAIN.bold(),
     stressed: Style::PLAIN.italic(),
     struck: Style::PLAIN.struck(),
-    code: Style::PLAIN.fg(Color::Rgb(240, 198, 116)),
-    quote: Style::PLAIN.italic().fg(Color::Rgb(160, 168, 180)),
-    link: Style::PLAIN.underline().fg(Color::Rgb(110, 190, 230)),
-    quiet: Style::PLAIN.fg(Color::Rgb(135, 140, 150)),
-    user: Style::PLAIN.bold().fg(Color::Rgb(200, 210, 225)),
-    accent: Style::PLAIN.fg(Color::Rgb(215, 135, 95)),
-    good: Style::PLAIN.fg(Color::Rgb(135, 200, 120)),
-    warning: Style::PLAIN.fg(Color::Rgb(230, 190, 90)),
-    error: Style::PLAIN.fg(Color::Rgb(240, 110, 110)),
-    added: Style::PLAIN.fg(Color::Rgb(135, 200, 120)),
-    removed: Style::PLAIN.fg(Color::Rgb(240, 110, 110)),
-    chosen: Style::PLAIN.bold().fg(Color::Rgb(215, 135, 95)),
+    code: Style::PLAIN.fg(Rgb(240, 198, 116)),
+    quote: Style::PLAIN.italic().fg(Rgb(160, 168, 180)),
+    link: Style::PLAIN.underline().fg(Rgb(110, 190, 230)),
+    quiet: Style::PLAIN.fg(Rgb(135, 140, 150)),
+    user: Style::PLAIN.bold().fg(Rgb(200, 210, 225)),
+    accent: Style::PLAIN.fg(Rgb(215, 135, 95)),
+    good: Style::PLAIN.fg(Rgb(135, 200, 120)),
+    warning: Style::PLAIN.fg(Rgb(230, 190, 90)),
+    error: Style::PLAIN.fg(Rgb(240, 110, 110)),
+    added: Style::PLAIN.fg(Rgb(135, 200, 120)),
+    removed: Style::PLAIN.fg(Rgb(240, 110, 110)),
+    chosen: Style::PLAIN.bold().fg(Rgb(215, 135, 95)),
 };
 
 const LIGHT: Theme = Theme {
     name: ThemeName::Light,
-    heading: Style::PLAIN.bold().fg(Color::Rgb(30, 70, 160)),
+    heading: Style::PLAIN.bold().fg(Rgb(30, 70, 160)),
     strong: Style::PLAIN.bold(),
     stressed: Style::PLAIN.italic(),
     struck: Style::PLAIN.struck(),
-    code: Style::PLAIN.fg(Color::Rgb(130, 80, 0)),
-    quote: Style::PLAIN.italic().fg(Color::Rgb(90, 95, 105)),
-    link: Style::PLAIN.underline().fg(Color::Rgb(0, 95, 150)),
-    quiet: Style::PLAIN.fg(Color::Rgb(110, 115, 125)),
-    user: Style::PLAIN.bold().fg(Color::Rgb(40, 45, 60)),
-    accent: Style::PLAIN.fg(Color::Rgb(170, 80, 30)),
-    good: Style::PLAIN.fg(Color::Rgb(20, 120, 40)),
-    warning: Style::PLAIN.fg(Color::Rgb(150, 100, 0)),
-    error: Style::PLAIN.fg(Color::Rgb(180, 20, 30)),
-    added: Style::PLAIN.fg(Color::Rgb(20, 120, 40)),
-    removed: Style::PLAIN.fg(Color::Rgb(180, 20, 30)),
-    chosen: Style::PLAIN.bold().fg(Color::Rgb(170, 80, 30)),
+    code: Style::PLAIN.fg(Rgb(130, 80, 0)),
+    quote: Style::PLAIN.italic().fg(Rgb(90, 95, 105)),
+    link: Style::PLAIN.underline().fg(Rgb(0, 95, 150)),
+    quiet: Style::PLAIN.fg(Rgb(110, 115, 125)),
+    user: Style::PLAIN.bold().fg(Rgb(40, 45, 60)),
+    accent: Style::PLAIN.fg(Rgb(170, 80, 30)),
+    good: Style::PLAIN.fg(Rgb(20, 120, 40)),
+    warning: Style::PLAIN.fg(Rgb(150, 100, 0)),
+    error: Style::PLAIN.fg(Rgb(180, 20, 30)),
+    added: Style::PLAIN.fg(Rgb(20, 120, 40)),
+    removed: Style::PLAIN.fg(Rgb(180, 20, 30)),
+    chosen: Style::PLAIN.bold().fg(Rgb(170, 80, 30)),
 };
 
 const NONE: Theme = Theme {
