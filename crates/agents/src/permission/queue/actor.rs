@@ -2,18 +2,17 @@
 
 use super::core::{Queue, Remembered, Waiting, reply_of};
 use super::handle::{Answer, Presenter};
-use crate::permission::always;
 use crate::permission::ask::{AskRequest, Reply};
+use crate::settings::{Places, RuleList, remember_rule};
 use claw_kernel::tasks;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// What outlives the actor.
 pub(super) struct Shared {
     pub(super) presenter: Arc<dyn Presenter>,
-    pub(super) project: Option<PathBuf>,
+    pub(super) places: Option<Places>,
     pub(super) remembered: Mutex<Remembered>,
 }
 
@@ -41,10 +40,10 @@ impl Shared {
     }
 
     async fn keep(&self, request: &AskRequest) {
-        let (Some(project), Some(rule)) = (self.project.clone(), request.rule.clone()) else { return };
-        let kept = tasks::blocking("rule", move || always::keep(&project, &rule)).await;
+        let (Some(places), Some(rule)) = (self.places.clone(), request.rule.clone()) else { return };
+        let kept = tasks::blocking("rule", move || remember_rule(&places, RuleList::Allow, &rule)).await;
         let fault = match kept {
-            Ok(Ok(())) => return,
+            Ok(Ok(_)) => return,
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };

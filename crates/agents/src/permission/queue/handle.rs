@@ -3,10 +3,10 @@
 use super::actor::{Ask, PermissionsActor, Shared};
 use super::core::Remembered;
 use crate::permission::ask::{AskRequest, Asker, Reply};
+use crate::settings::Places;
 use claw_kernel::supervise::{RestartBudget, spawn_root};
 use futures_util::future::BoxFuture;
 use ractor::ActorRef;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, oneshot};
@@ -54,9 +54,9 @@ impl std::fmt::Debug for Permissions {
 }
 
 impl Permissions {
-    /// A queue before a person. `project`: where answers for always are written; `None`: they hold for the session.
-    pub fn new(presenter: Arc<dyn Presenter>, project: Option<PathBuf>) -> Self {
-        let shared = Shared { presenter, project, remembered: std::sync::Mutex::new(Remembered::default()) };
+    /// A queue before a person. `places`: whose local file gets answers for always; `None`: they hold for the session.
+    pub fn new(presenter: Arc<dyn Presenter>, places: Option<Places>) -> Self {
+        let shared = Shared { presenter, places, remembered: std::sync::Mutex::new(Remembered::default()) };
         let budget = RestartBudget::new(RESTARTS + 1, PERIOD);
         Self { shared: Arc::new(shared), current: Mutex::new(Current { actor: None, budget }) }
     }
@@ -141,14 +141,14 @@ mod tests {
         }
     }
 
-    fn queue(answer: Answer, may: usize, project: Option<PathBuf>) -> (Arc<Fake>, Arc<Permissions>) {
+    fn queue(answer: Answer, may: usize, places: Option<Places>) -> (Arc<Fake>, Arc<Permissions>) {
         let fake = Arc::new(Fake {
             shown: std::sync::Mutex::default(),
             at_once: AtomicUsize::new(0),
             may: Semaphore::new(may),
             answer,
         });
-        (fake.clone(), Arc::new(Permissions::new(fake, project)))
+        (fake.clone(), Arc::new(Permissions::new(fake, places)))
     }
 
     fn request(subject: &str) -> AskRequest {
@@ -201,7 +201,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_for_always_is_written_and_asked_no_more() {
         let folder = tempfile::tempdir().unwrap();
-        let (fake, queue) = queue(Answer::Always, 1, Some(folder.path().to_owned()));
+        let places = Places::new(folder.path(), &folder.path().join("home"), folder.path());
+        let (fake, queue) = queue(Answer::Always, 1, Some(places));
         assert_eq!(queue.ask(request("curl (x)")).await, Reply::Allow);
         assert_eq!(queue.ask(request("curl (x)")).await, Reply::Allow);
         assert_eq!(fake.shown.lock().unwrap().as_slice(), ["curl (x)"]);
