@@ -346,7 +346,8 @@ impl Setup {
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
         let rules = Arc::new(self.rules.clone());
-        let sandboxes = Sandboxes { rules: Arc::clone(&rules), ..self.sandboxes()? };
+        let mut sandboxes = self.sandboxes()?;
+        sandboxes.rules = Arc::clone(&rules);
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: self.registry(&ports).into(),

@@ -81,7 +81,9 @@ pub trait Tool: Send + Sync + 'static {
 
 /// Files that no tool may read, for tools that meet files on their way. The default hides nothing.
 #[derive(Clone, Default)]
-pub struct Hidden(Option<Arc<dyn Fn(&Path) -> bool + Send + Sync>>);
+pub struct Hidden(Option<Arc<IsHidden>>);
+
+type IsHidden = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl Hidden {
     /// Hides the paths (resolved, absolute) that `is_hidden` says yes to.
