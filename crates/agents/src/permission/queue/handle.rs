@@ -1,15 +1,14 @@
 //! The queue as those see it who ask: it outlives its actor, and those who wait ask again.
 
-use super::actor::{Ask, PermissionsActor, Shared};
+use super::actor::{Line, Shared};
 use super::core::Remembered;
 use crate::permission::ask::{AskRequest, Asker, Reply};
 use crate::settings::Places;
-use claw_kernel::supervise::{RestartBudget, spawn_root};
+use claw_kernel::supervise::RestartBudget;
 use futures_util::future::BoxFuture;
-use ractor::ActorRef;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::Mutex;
 
 /// Restarts of the queue, within `PERIOD`.
 const RESTARTS: usize = 3;
@@ -43,7 +42,7 @@ pub struct Permissions {
 }
 
 struct Current {
-    actor: Option<ActorRef<Ask>>,
+    actor: Option<Line>,
     budget: RestartBudget,
 }
 
@@ -62,18 +61,16 @@ impl Permissions {
     }
 
     /// The actor, started where there is none. `None`: it dies too often.
-    async fn actor(&self, dead: Option<&ActorRef<Ask>>) -> Option<ActorRef<Ask>> {
+    async fn actor(&self, dead: Option<&Line>) -> Option<Line> {
         let mut current = self.current.lock().await;
-        let is_dead = |known: &ActorRef<Ask>| dead.is_some_and(|dead| dead.get_id() == known.get_id());
+        let is_dead = |known: &Line| dead.is_some_and(|dead| dead.is(known));
         if let Some(known) = current.actor.as_ref().filter(|known| !is_dead(known)) {
             return Some(known.clone());
         }
         if !current.budget.spend(Instant::now()) {
             return None;
         }
-        let started =
-            spawn_root("the queue of permissions", PermissionsActor, Arc::clone(&self.shared)).await;
-        current.actor = started.ok().map(|(actor, _join)| actor);
+        current.actor = Line::start(Arc::clone(&self.shared)).await;
         current.actor.clone()
     }
 }
@@ -83,11 +80,7 @@ impl Asker for Permissions {
         Box::pin(async move {
             let mut dead = None;
             while let Some(actor) = self.actor(dead.as_ref()).await {
-                let (reply, answer) = oneshot::channel();
-                let ask = Ask::Question { request: Box::new(request.clone()), reply };
-                if actor.cast(ask).is_ok()
-                    && let Ok(reply) = answer.await
-                {
+                if let Some(reply) = actor.ask(request.clone()).await {
                     return reply;
                 }
                 dead = Some(actor);
@@ -100,7 +93,7 @@ impl Asker for Permissions {
 impl Drop for Permissions {
     fn drop(&mut self) {
         if let Some(actor) = self.current.get_mut().actor.take() {
-            actor.stop(None);
+            actor.stop();
         }
     }
 }
