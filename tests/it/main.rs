@@ -43,6 +43,8 @@ mod owners;
 #[cfg(test)]
 mod partial;
 #[cfg(test)]
+mod permissions;
+#[cfg(test)]
 mod planning;
 #[cfg(test)]
 mod print;

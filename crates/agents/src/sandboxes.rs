@@ -1,7 +1,7 @@
 //! The sandbox policies of a process: one for each reach and workspace, shared by all agents of the same rights.
 
 use crate::definition::AgentDefinition;
-use crate::permission::{Reach, Wall};
+use crate::permission::{Anchored, Reach, RuleSet, Wall};
 use crate::settings;
 use claw_tools::sandbox::{self, Cover, HostRule, Hosts, InvalidHost, Most, Network, SandboxPolicy};
 use std::collections::HashMap;
@@ -66,6 +66,8 @@ pub struct Sandboxes {
     pub outfit: Outfit,
     /// The settings switched the sandbox off: then commands are asked.
     pub is_off: bool,
+    /// What of these denies reading is hidden from commands.
+    pub rules: Arc<RuleSet>,
     made: Mutex<Kept>,
     /// Of agents that work on copies.
     copies: Mutex<Vec<Arc<SandboxPolicy>>>,
@@ -233,6 +235,7 @@ impl Sandboxes {
             .with_visible(self.outfit.visible.iter().cloned())
             .with_caches(self.outfit.caches.iter().cloned())
             .with_masked(self.outfit.masked.iter().cloned())
+            .with_masked(self.rules.denied_reads(workspace).iter().filter_map(Anchored::cover))
             .with_environment(self.outfit.environment.iter().cloned())
             .with_governing(protected.iter().cloned());
         match self.loan(workspace) {

@@ -351,15 +351,18 @@ impl Setup {
         let ports = self.ports()?;
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
+        let rules = Arc::new(self.rules.clone());
+        let mut sandboxes = self.sandboxes()?;
+        sandboxes.rules = Arc::clone(&rules);
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: self.registry(&ports).into(),
             ports: Arc::new(ports),
             redactor: redactor.clone(),
             logs,
-            rules: Arc::new(self.rules.clone()),
+            rules,
             asker,
-            sandboxes: self.sandboxes()?,
+            sandboxes,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),

@@ -79,6 +79,24 @@ pub trait Tool: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
+/// Files that no tool may read, for tools that meet files on their way. The default hides nothing.
+#[derive(Clone, Default)]
+pub struct Hidden(Option<Arc<IsHidden>>);
+
+type IsHidden = dyn Fn(&Path) -> bool + Send + Sync;
+
+impl Hidden {
+    /// Hides the paths (resolved, absolute) that `is_hidden` says yes to.
+    pub fn by(is_hidden: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_hidden)))
+    }
+
+    /// Whether a path is hidden.
+    pub fn hides(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|is_hidden| is_hidden(path))
+    }
+}
+
 /// What one conversation lends to its calls. Cheap to clone.
 #[derive(Clone)]
 pub struct ToolContext {
@@ -92,6 +110,8 @@ pub struct ToolContext {
     pub cancel: CancelToken,
     /// What commands may touch.
     pub sandbox: Arc<crate::sandbox::SandboxPolicy>,
+    /// What rules let no tool read.
+    pub hidden: Hidden,
     /// Folder for outputs too long for the model; made on first use.
     pub spill: Arc<PathBuf>,
     /// Known secrets leave a text before it is cut or kept: a cut would leave a part of one that nobody knows again.

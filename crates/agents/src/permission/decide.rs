@@ -274,24 +274,36 @@ impl Judge<'_> {
     }
 }
 
-/// Why a command of a workflow file never runs: what the rules say of its line. `None`: they let it run.
+/// Why a command of a workflow file never runs, as far as that is known before it is whole. `None`: it may.
 pub fn refuses_command(line: &str, rules: &RuleSet, workspace: &Path) -> Option<String> {
-    let input = serde_json::json!({ "command": line });
-    let effect = Effect { executes: Some(line.to_owned()), ..Effect::default() };
-    let call = Call {
-        tool: "bash",
-        aliases: &["shell"],
-        input: &input,
-        effect: &effect,
-        workspace,
-        folder: workspace,
-    };
-    rules.about(&call).deny.map(|rule| format!("the {rule} denies it"))
+    said_of_command(line, rules, workspace, |said| said.deny.map(|rule| format!("the {rule} denies it")))
 }
 
-/// Whether a mode that a file asks for is more than it may have.
-pub fn is_wider(wanted: Permission, most: Permission) -> bool {
-    wanted.intersect(most) != wanted
+/// Why a command of a workflow file does not run now. It asks nobody, so what would be asked is refused. `None`: it runs.
+pub fn holds_back_command(line: &str, rules: &RuleSet, workspace: &Path) -> Option<String> {
+    said_of_command(line, rules, workspace, |said| {
+        let denied = said.deny.map(|rule| format!("the {rule} denies it"));
+        let unclear = || {
+            said.perhaps
+                .map(|rule| format!("it cannot be known before it runs whether the {rule} is about it"))
+        };
+        let asked = || {
+            said.ask.map(|rule| format!("the {rule} asks for it, and a command of a workflow asks nobody"))
+        };
+        denied.or_else(unclear).or_else(asked)
+    })
+}
+
+fn said_of_command<T>(
+    line: &str,
+    rules: &RuleSet,
+    workspace: &Path,
+    of: impl Fn(&Said<'_>) -> Option<T>,
+) -> Option<T> {
+    let input = serde_json::json!({ "command": line });
+    let effect = Effect { executes: Some(line.to_owned()), ..Effect::default() };
+    let (tool, aliases) = ("bash", ["shell"].as_slice());
+    of(&rules.about(&Call { tool, aliases, input: &input, effect: &effect, workspace, folder: workspace }))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //!
 //! Owns decisions about effects. Must not know which tool has them or how a question is shown.
 
-mod always;
 mod ask;
 mod contain;
 mod decide;
@@ -13,10 +12,9 @@ mod rule;
 mod rules;
 pub mod shell;
 
-pub use always::{NotKept, keep};
 pub use ask::{AskRequest, Asker, NobodyToAsk, Reply};
 pub use contain::{Contained, OpenedBy, Places, Wall, contain};
-pub use decide::{Decision, HookVerdict, Question, decide, is_wider, refuses_command};
+pub use decide::{Decision, HookVerdict, Question, decide, holds_back_command, refuses_command};
 pub use mode::{Asking, Permission, Reach, UnknownMode};
 pub use pattern::Anchored;
 pub use queue::{Answer, Permissions, Presenter};

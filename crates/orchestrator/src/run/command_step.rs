@@ -9,7 +9,7 @@ use crate::scheduler::schema;
 use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedCommand, PreparedLine};
 use claw_agents::outcome::FailureClass;
 use claw_agents::permission::shell::quoted;
-use claw_agents::permission::{Permission, Reach, refuses_command};
+use claw_agents::permission::{Permission, Reach, holds_back_command};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, Mode, Sync};
@@ -87,7 +87,7 @@ pub(super) async fn execute(
     let permission = own.map_or(most, |own| most.intersect(own));
     let policy = hands.agents.sandboxes.policy(permission.reach, root, &hands.agents.protected);
     allowed(permission, policy.status().is_walled())?;
-    if let Some(why) = refuses_command(&line_of(&command.line), &hands.agents.rules, root) {
+    if let Some(why) = holds_back_command(&line_of(&command.line), &hands.agents.rules, root) {
         let text = format!("{why}; mode in force: {permission}");
         return Err(NotRun::Failed(Failure::new(FailureClass::Denied, text)));
     }

@@ -56,6 +56,7 @@ impl Work {
             agent: name.into(),
             reads: Arc::new(ReadState::new()),
             cancel: CancelToken::new(),
+            hidden: crate::tool::Hidden::default(),
             sandbox: Arc::clone(&self.policy),
             spill: Arc::new(self.folder.path().join("spill")),
             redactor: Arc::new(Redactor::new([SECRET.to_owned()])),

@@ -2,18 +2,18 @@
 
 use super::core::{Queue, Remembered, Waiting, reply_of};
 use super::handle::{Answer, Presenter};
-use crate::permission::always;
 use crate::permission::ask::{AskRequest, Reply};
+use crate::settings::{Places, RuleList, remember_rule};
+use claw_kernel::supervise::spawn_root;
 use claw_kernel::tasks;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// What outlives the actor.
 pub(super) struct Shared {
     pub(super) presenter: Arc<dyn Presenter>,
-    pub(super) project: Option<PathBuf>,
+    pub(super) places: Option<Places>,
     pub(super) remembered: Mutex<Remembered>,
 }
 
@@ -41,10 +41,10 @@ impl Shared {
     }
 
     async fn keep(&self, request: &AskRequest) {
-        let (Some(project), Some(rule)) = (self.project.clone(), request.rule.clone()) else { return };
-        let kept = tasks::blocking("rule", move || always::keep(&project, &rule)).await;
+        let (Some(places), Some(rule)) = (self.places.clone(), request.rule.clone()) else { return };
+        let kept = tasks::blocking("rule", move || remember_rule(&places, RuleList::Allow, &rule)).await;
         let fault = match kept {
-            Ok(Ok(())) => return,
+            Ok(Ok(_)) => return,
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
@@ -60,6 +60,35 @@ pub(super) enum Ask {
     Over,
     /// Fact: what was shown ended in a panic.
     Failed,
+}
+
+/// The actor as its handle holds it.
+#[derive(Clone)]
+pub(super) struct Line(ActorRef<Ask>);
+
+impl Line {
+    /// Starts the actor. `None`: it cannot be started.
+    pub(super) async fn start(shared: Arc<Shared>) -> Option<Self> {
+        let started = spawn_root("the queue of permissions", PermissionsActor, shared).await;
+        started.ok().map(|(actor, _join)| Self(actor))
+    }
+
+    /// Whether both are one actor.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.0.get_id() == other.0.get_id()
+    }
+
+    /// Waits for the answer. `None`: the actor is gone.
+    pub(super) async fn ask(&self, request: AskRequest) -> Option<Reply> {
+        let (reply, answer) = oneshot::channel();
+        self.0.cast(Ask::Question { request: Box::new(request), reply }).ok()?;
+        answer.await.ok()
+    }
+
+    /// Ends the actor.
+    pub(super) fn stop(&self) {
+        self.0.stop(None);
+    }
 }
 
 pub(super) struct PermissionsActor;

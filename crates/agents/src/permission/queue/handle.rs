@@ -1,15 +1,14 @@
 //! The queue as those see it who ask: it outlives its actor, and those who wait ask again.
 
-use super::actor::{Ask, PermissionsActor, Shared};
+use super::actor::{Line, Shared};
 use super::core::Remembered;
 use crate::permission::ask::{AskRequest, Asker, Reply};
-use claw_kernel::supervise::{RestartBudget, spawn_root};
+use crate::settings::Places;
+use claw_kernel::supervise::RestartBudget;
 use futures_util::future::BoxFuture;
-use ractor::ActorRef;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::Mutex;
 
 /// Restarts of the queue, within `PERIOD`.
 const RESTARTS: usize = 3;
@@ -43,7 +42,7 @@ pub struct Permissions {
 }
 
 struct Current {
-    actor: Option<ActorRef<Ask>>,
+    actor: Option<Line>,
     budget: RestartBudget,
 }
 
@@ -54,26 +53,24 @@ impl std::fmt::Debug for Permissions {
 }
 
 impl Permissions {
-    /// A queue before a person. `project`: where answers for always are written; `None`: they hold for the session.
-    pub fn new(presenter: Arc<dyn Presenter>, project: Option<PathBuf>) -> Self {
-        let shared = Shared { presenter, project, remembered: std::sync::Mutex::new(Remembered::default()) };
+    /// A queue before a person. `places`: whose local file gets answers for always; `None`: they hold for the session.
+    pub fn new(presenter: Arc<dyn Presenter>, places: Option<Places>) -> Self {
+        let shared = Shared { presenter, places, remembered: std::sync::Mutex::new(Remembered::default()) };
         let budget = RestartBudget::new(RESTARTS + 1, PERIOD);
         Self { shared: Arc::new(shared), current: Mutex::new(Current { actor: None, budget }) }
     }
 
     /// The actor, started where there is none. `None`: it dies too often.
-    async fn actor(&self, dead: Option<&ActorRef<Ask>>) -> Option<ActorRef<Ask>> {
+    async fn actor(&self, dead: Option<&Line>) -> Option<Line> {
         let mut current = self.current.lock().await;
-        let is_dead = |known: &ActorRef<Ask>| dead.is_some_and(|dead| dead.get_id() == known.get_id());
+        let is_dead = |known: &Line| dead.is_some_and(|dead| dead.is(known));
         if let Some(known) = current.actor.as_ref().filter(|known| !is_dead(known)) {
             return Some(known.clone());
         }
         if !current.budget.spend(Instant::now()) {
             return None;
         }
-        let started =
-            spawn_root("the queue of permissions", PermissionsActor, Arc::clone(&self.shared)).await;
-        current.actor = started.ok().map(|(actor, _join)| actor);
+        current.actor = Line::start(Arc::clone(&self.shared)).await;
         current.actor.clone()
     }
 }
@@ -83,11 +80,7 @@ impl Asker for Permissions {
         Box::pin(async move {
             let mut dead = None;
             while let Some(actor) = self.actor(dead.as_ref()).await {
-                let (reply, answer) = oneshot::channel();
-                let ask = Ask::Question { request: Box::new(request.clone()), reply };
-                if actor.cast(ask).is_ok()
-                    && let Ok(reply) = answer.await
-                {
+                if let Some(reply) = actor.ask(request.clone()).await {
                     return reply;
                 }
                 dead = Some(actor);
@@ -100,7 +93,7 @@ impl Asker for Permissions {
 impl Drop for Permissions {
     fn drop(&mut self) {
         if let Some(actor) = self.current.get_mut().actor.take() {
-            actor.stop(None);
+            actor.stop();
         }
     }
 }
@@ -141,14 +134,14 @@ mod tests {
         }
     }
 
-    fn queue(answer: Answer, may: usize, project: Option<PathBuf>) -> (Arc<Fake>, Arc<Permissions>) {
+    fn queue(answer: Answer, may: usize, places: Option<Places>) -> (Arc<Fake>, Arc<Permissions>) {
         let fake = Arc::new(Fake {
             shown: std::sync::Mutex::default(),
             at_once: AtomicUsize::new(0),
             may: Semaphore::new(may),
             answer,
         });
-        (fake.clone(), Arc::new(Permissions::new(fake, project)))
+        (fake.clone(), Arc::new(Permissions::new(fake, places)))
     }
 
     fn request(subject: &str) -> AskRequest {
@@ -201,7 +194,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_for_always_is_written_and_asked_no_more() {
         let folder = tempfile::tempdir().unwrap();
-        let (fake, queue) = queue(Answer::Always, 1, Some(folder.path().to_owned()));
+        let places = Places::new(folder.path(), &folder.path().join("home"), folder.path());
+        let (fake, queue) = queue(Answer::Always, 1, Some(places));
         assert_eq!(queue.ask(request("curl (x)")).await, Reply::Allow);
         assert_eq!(queue.ask(request("curl (x)")).await, Reply::Allow);
         assert_eq!(fake.shown.lock().unwrap().as_slice(), ["curl (x)"]);

@@ -35,6 +35,9 @@ const RUNS_TOUCH: &[&str] = &[
     "tee >(touch PWNED)",
     "env touch PWNED",
     "env -u X -i touch PWNED",
+    "env -S 'touch PWNED'",
+    "env --split-string='touch PWNED'",
+    "sudo -S touch PWNED",
     "command touch PWNED",
     "command -p touch PWNED",
     "timeout 1 touch PWNED",
@@ -216,6 +219,86 @@ fn depth_and_length_are_bounded_and_fast() {
     }
 }
 
+/// The names of the simple commands that another parser sees, substitutions left out.
+mod other {
+    use brush_parser::ast::*;
+
+    pub(super) fn names(line: &str) -> Option<Vec<String>> {
+        let options = brush_parser::ParserOptions::default();
+        let tokens = brush_parser::uncached_tokenize_str(line, &options.tokenizer_options()).ok()?;
+        let program = brush_parser::parse_tokens(&tokens, &options).ok()?;
+        let mut names = Vec::new();
+        for list in &program.complete_commands {
+            self::list(list, &mut names);
+        }
+        Some(names)
+    }
+
+    fn list(list: &CompoundList, names: &mut Vec<String>) {
+        for CompoundListItem(and_or, _) in &list.0 {
+            pipeline(&and_or.first, names);
+            for AndOr::And(next) | AndOr::Or(next) in &and_or.additional {
+                pipeline(next, names);
+            }
+        }
+    }
+
+    fn pipeline(pipeline: &Pipeline, names: &mut Vec<String>) {
+        for command in &pipeline.seq {
+            match command {
+                Command::Simple(simple) => {
+                    names.extend(simple.word_or_name.iter().map(|word| word.value.clone()));
+                }
+                Command::Compound(compound, _) => self::compound(compound, names),
+                Command::Function(function) => self::compound(&function.body.0, names),
+                Command::ExtendedTest(..) => {}
+            }
+        }
+    }
+
+    fn compound(compound: &CompoundCommand, names: &mut Vec<String>) {
+        match compound {
+            CompoundCommand::BraceGroup(group) => list(&group.list, names),
+            CompoundCommand::Subshell(group) => list(&group.list, names),
+            CompoundCommand::ForClause(clause) => list(&clause.body.list, names),
+            CompoundCommand::ArithmeticForClause(clause) => list(&clause.body.list, names),
+            CompoundCommand::CaseClause(clause) => {
+                clause.cases.iter().filter_map(|case| case.cmd.as_ref()).for_each(|cmd| list(cmd, names));
+            }
+            CompoundCommand::IfClause(clause) => {
+                list(&clause.condition, names);
+                list(&clause.then, names);
+                for other in clause.elses.iter().flatten() {
+                    other.condition.iter().for_each(|condition| list(condition, names));
+                    list(&other.body, names);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                list(&clause.0, names);
+                list(&clause.1.list, names);
+            }
+            CompoundCommand::Arithmetic(_) | CompoundCommand::Coprocess(_) => {}
+        }
+    }
+}
+
+fn misses(line: &str) -> Vec<String> {
+    let analysis = analyse(line);
+    let own: Vec<&str> =
+        analysis.commands.iter().flat_map(|it| it.words.first()).map(|it| it.raw.as_str()).collect();
+    let theirs = other::names(line).unwrap_or_default();
+    let is_missed = |name: &String| !own.contains(&name.as_str());
+    // What is said to be unclear is asked; an assignment with nothing behind it is no command.
+    if analysis.doubts.is_empty() { theirs.into_iter().filter(is_missed).collect() } else { Vec::new() }
+}
+
+#[test]
+fn another_parser_sees_no_command_that_is_missed() {
+    for line in RUNS_TOUCH.iter().chain(DOUBTFUL) {
+        assert_eq!(misses(line), [] as [String; 0], "{line}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -232,6 +315,18 @@ proptest! {
         ]), 0..60),
     ) {
         let _ = analyse(&parts.concat());
+    }
+
+    #[test]
+    fn another_parser_sees_no_command_that_is_missed_in_lines_by_chance(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "a", "b x", " ; ", " && ", " | ", "\n", "( ", " )", "{ ", "; }", "if ", "; then ", "; fi", "while ", "; do ",
+            "; done", "for i in 1", "case x in y) ", ";; esac", "f() ", "'q'", "\"d $v\"", "$v", "\\\n", " # c\n", "> f ", "2>&1 ",
+            "<<E\nx\nE\n", "! ", "v=1 ", "else ", "elif ", "until ", "&", " time ",
+        ]), 0..14),
+    ) {
+        let line = parts.concat();
+        prop_assert_eq!(misses(&line), Vec::<String>::new(), "{}", line);
     }
 
     #[test]

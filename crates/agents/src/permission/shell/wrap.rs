@@ -332,7 +332,7 @@ fn wrapped(wrapper: &Wrapper, rest: &[Word], depth: usize, found: &mut Analysis)
     while let Some(word) = rest.get(at) {
         let text = word.text.as_str();
         let names_value =
-            |option: &&str| text.starts_with(*option) && (!option.starts_with("--") || text.contains('='));
+            |option: &str| text.starts_with(option) && (!option.starts_with("--") || text.contains('='));
         if word.is_open {
             // What stands here may be an option, its value or the command.
             is_sure = false;
@@ -340,19 +340,18 @@ fn wrapped(wrapper: &Wrapper, rest: &[Word], depth: usize, found: &mut Analysis)
         } else if text == "--" {
             at += 1;
             break;
-        } else if matches!(text, "-S" | "--split-string")
-            || text.starts_with("-S") && wrapper.names == ["env"]
-        {
+        } else if let Some(first) = split_string(wrapper, text) {
             found.doubt(Doubt::Script);
-            script(&rest[at..], depth, found);
+            let first = (!first.is_empty()).then(|| Word::plain(first));
+            script(&first.into_iter().chain(rest[at + 1..].to_vec()).collect::<Vec<_>>(), depth, found);
             return false;
         } else if wrapper.valued.contains(&text) {
             at += 2;
-        } else if wrapper.flags.contains(&text) || wrapper.valued.iter().any(|option| names_value(&option)) {
+        } else if wrapper.flags.contains(&text) || wrapper.valued.iter().any(|option| names_value(option)) {
             at += 1;
         } else if text.starts_with('-') {
-            let is_level = wrapper.names == ["nice"] && text[1..].bytes().all(|b| b.is_ascii_digit());
-            is_sure &= is_level;
+            let level = text.trim_start_matches('-');
+            is_sure &= wrapper.names == ["nice"] && level.bytes().all(|b| b.is_ascii_digit());
             at += 1;
         } else if takes_assignments(wrapper) && is_setting(text) {
             sets.push(word.clone());
@@ -375,6 +374,15 @@ fn wrapped(wrapper: &Wrapper, rest: &[Word], depth: usize, found: &mut Analysis)
     }
     // `env` alone shows variables; with a command it is nothing but that.
     runs && is_sure && (wrapper.is_transparent || wrapper.names == ["env"])
+}
+
+/// The text that `env -S` reads as words, as far as it stands in this one.
+fn split_string<'t>(wrapper: &Wrapper, text: &'t str) -> Option<&'t str> {
+    if wrapper.names != ["env"] {
+        return None;
+    }
+    let long = || text.strip_prefix("--split-string").map(|rest| rest.trim_start_matches('='));
+    text.strip_prefix("-S").or_else(long)
 }
 
 fn takes_assignments(wrapper: &Wrapper) -> bool {

@@ -11,10 +11,10 @@ use crate::services::{Setup, config_home, moved_runs, read_named, runtime_folder
 use crate::signals::{Ending, Signals};
 use crate::terminal::{Question, TerminalPresenter, leave_session, somebody_to_ask, write_stdout};
 use claw_agents::permission::{Asker, NobodyToAsk, Permission, Permissions, Reach};
+use claw_agents::settings::Places;
 use claw_orchestrator::plan::model::{Node, Plan};
 use claw_orchestrator::run::{Again, ResumeFrom, RunOptions, RunServices, StubError, Stubs};
 use claw_orchestrator::rundir::{Runs, project_top};
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -99,7 +99,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Resu
     }
     setup.config.hold_back();
     let mut signals = Signals::listen()?;
-    let (asker, questions) = asker(asks, project_top(&setup.cwd));
+    let (asker, questions) = asker(asks, setup.origin.loaded.places.clone());
     let logs = setup.logs()?;
     let file = setup.path(&plan.file);
     let file = file.canonicalize().unwrap_or(file);
@@ -138,11 +138,11 @@ fn secret_inputs(plan: &Plan) -> Vec<String> {
     secret.map(|input| input.value.as_str().map_or_else(|| input.value.to_string(), str::to_owned)).collect()
 }
 
-/// `project`: where an answer for always is written.
-fn asker(asks: bool, project: PathBuf) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
+/// `places`: whose local settings get an answer for always.
+fn asker(asks: bool, places: Places) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
     if asks {
         let (presenter, questions) = TerminalPresenter::new();
-        (Arc::new(Permissions::new(Arc::new(presenter), Some(project))), Some(questions))
+        (Arc::new(Permissions::new(Arc::new(presenter), Some(places))), Some(questions))
     } else {
         (Arc::new(NobodyToAsk), None)
     }
