@@ -1,7 +1,9 @@
 //! The sandbox of commands, attacked: as the user who runs the tests and as one without rights. Each attack is a line of a
 //! script that says `BROKEN` where it gets through; the host is looked at before and after.
 
-use claw_kit::{Claw, Output, Reply, Route, Sandbox, ScriptedProvider, processes_with, run_program, wait_until};
+use claw_kit::{
+    Claw, Output, Reply, Route, Sandbox, ScriptedProvider, processes_with, run_program, wait_until,
+};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
@@ -103,7 +105,8 @@ fn is_full(house: &House) -> bool {
 
 fn section(report: &Value, name: &str) -> Value {
     let sections = report["sections"].as_array().unwrap();
-    sections.iter().find(|section| section["name"] == name).unwrap_or_else(|| panic!("{report}"))["data"].clone()
+    sections.iter().find(|section| section["name"] == name).unwrap_or_else(|| panic!("{report}"))["data"]
+        .clone()
 }
 
 const ATTACKS: &str = r#"
@@ -236,6 +239,29 @@ fn a_copy_and_caches_leave_no_trace_and_read_only_writes_nothing() {
 }
 
 #[test]
+fn what_a_rule_denies_to_read_is_not_seen_by_commands_under_any_name() {
+    for who in all() {
+        let sandbox = Sandbox::new();
+        sandbox.write("keys/one", SSH);
+        sandbox.write("a/b/two.pem", SSH);
+        sandbox.write("plain", "seen");
+        let house = House::new(sandbox, who);
+        std::fs::hard_link(house.sandbox.project().join("a/b/two.pem"), house.sandbox.project().join("other"))
+            .unwrap();
+        if !is_full(&house) {
+            return;
+        }
+        let settings = r#"{"permissions": {"deny": ["Read(./keys/**)", "Read(./**/*.pem)"]}}"#;
+        let line = "cat keys/one a/b/two.pem a/../a/b/two.pem other; ls keys; ln -s a/b/two.pem l; cat l; \
+                    cp -r . /tmp/all; grep -r CANARY /tmp/all; mv a a2; cat a2/b/two.pem plain";
+        let output = house.script(&["--settings", settings], line);
+        assert_eq!(output.stdout, "seen", "{who:?}: {output}");
+        assert!(house.sandbox.has("a/b/two.pem"), "a folder above what is masked keeps its name: {output}");
+        house.host_is_unchanged();
+    }
+}
+
+#[test]
 fn a_list_of_hosts_goes_through_the_proxy_and_this_machine_is_never_on_it() {
     for who in all() {
         let house = House::new(Sandbox::new(), who);
@@ -267,13 +293,16 @@ fn the_exit_code_is_the_commands_and_doctor_tells_what_holds() {
         }
         let report = house.claw(&["doctor", "--output-format", "json"]).run(BOUND).expect_code(0).json();
         let sandbox = section(&report, "sandbox");
-        for key in ["enabled", "supported", "active", "namespaces", "network", "filesystem", "inContainer", "reason"] {
+        for key in
+            ["enabled", "supported", "active", "namespaces", "network", "filesystem", "inContainer", "reason"]
+        {
             assert!(sandbox.get(key).is_some(), "{key}: {sandbox}");
         }
         assert!(section(&report, "git")["version"].as_str().unwrap().contains("git"));
         let text = house.claw(&["doctor"]).run(BOUND).expect_code(0);
         assert!(text.stdout.contains("sandbox: ") && text.stdout.contains("credentials: warning"), "{text}");
-        let wall = house.claw(&["doctor", "--output-format", "json"]).env("CLAW_SANDBOX", "write-wall").run(BOUND);
+        let wall =
+            house.claw(&["doctor", "--output-format", "json"]).env("CLAW_SANDBOX", "write-wall").run(BOUND);
         assert_ne!(section(&wall.json(), "sandbox")["kind"], "full", "{wall}");
     }
 }
@@ -332,9 +361,10 @@ fn paths_that_lead_elsewhere_are_refused_to_every_tool() {
         )
         .collect();
         let many = calls.len();
-        let reply = calls.into_iter().enumerate().fold(Reply::empty(), |reply, (n, (tool, input))| {
-            reply.with_tool(&format!("t{n}"), tool, input)
-        });
+        let reply = calls
+            .into_iter()
+            .enumerate()
+            .fold(Reply::empty(), |reply, (n, (tool, input))| reply.with_tool(&format!("t{n}"), tool, input));
         let provider = ScriptedProvider::new([
             Route::reply(reply).lacks("tool_result"),
             Route::reply(Reply::text("done")),
@@ -348,6 +378,8 @@ fn paths_that_lead_elsewhere_are_refused_to_every_tool() {
         assert_eq!(text.matches("\"is_error\":true").count(), many, "{who:?}: {text}");
         assert!(!text.contains(SSH) && !text.contains("root:"), "{who:?}: {text}");
         house.host_is_unchanged();
-        assert!(!house.sandbox.has(".claude") && !house.sandbox.has(".mcp.json") && !house.sandbox.has(".git"));
+        assert!(
+            !house.sandbox.has(".claude") && !house.sandbox.has(".mcp.json") && !house.sandbox.has(".git")
+        );
     }
 }

@@ -327,6 +327,7 @@ impl Setup {
         }
         let own = ["credentials.json", "trust.json"].map(|name| Cover::path(config_home().join(name)));
         sandboxes.outfit.masked.extend(own);
+        sandboxes.outfit.rules = Arc::new(self.rules.clone());
         Ok(sandboxes)
     }
 
