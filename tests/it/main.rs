@@ -59,6 +59,8 @@ mod routing;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
+mod sandbox;
+#[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod spawn;

@@ -1,7 +1,7 @@
 //! The sandbox policies of a process: one for each reach and workspace, shared by all agents of the same rights.
 
 use crate::definition::AgentDefinition;
-use crate::permission::{Anchored, Reach, RuleSet, Wall};
+use crate::permission::{Reach, RuleSet, Wall};
 use crate::settings;
 use claw_tools::sandbox::{self, Cover, HostRule, Hosts, InvalidHost, Most, Network, SandboxPolicy};
 use std::collections::HashMap;
@@ -38,6 +38,8 @@ pub struct Outfit {
     pub caches: Vec<PathBuf>,
     /// What commands do not see, beside the usual.
     pub masked: Vec<Cover>,
+    /// Files that these deny to read are masked, too.
+    pub rules: Arc<RuleSet>,
     /// Variables that commands get beside the usual.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -50,6 +52,7 @@ impl Default for Outfit {
             visible: Vec::new(),
             caches: Vec::new(),
             masked: Vec::new(),
+            rules: Arc::default(),
             environment: Vec::new(),
         }
     }
@@ -66,8 +69,6 @@ pub struct Sandboxes {
     pub outfit: Outfit,
     /// The settings switched the sandbox off: then commands are asked.
     pub is_off: bool,
-    /// What of these denies reading is hidden from commands.
-    pub rules: Arc<RuleSet>,
     made: Mutex<Kept>,
     /// Of agents that work on copies.
     copies: Mutex<Vec<Arc<SandboxPolicy>>>,
@@ -118,6 +119,7 @@ impl Sandboxes {
             visible: section.allowed_mounts.clone(),
             caches,
             masked: Vec::new(),
+            rules: Arc::default(),
             environment: section.env.iter().filter_map(|name| Some((name.into(), read(name)?))).collect(),
         };
         Ok(Self { writable, outfit, is_off, ..Self::default() })
@@ -235,7 +237,7 @@ impl Sandboxes {
             .with_visible(self.outfit.visible.iter().cloned())
             .with_caches(self.outfit.caches.iter().cloned())
             .with_masked(self.outfit.masked.iter().cloned())
-            .with_masked(self.rules.denied_reads(workspace).iter().filter_map(Anchored::cover))
+            .with_masked(denied(&self.outfit.rules, workspace))
             .with_environment(self.outfit.environment.iter().cloned())
             .with_governing(protected.iter().cloned());
         match self.loan(workspace) {
@@ -243,6 +245,16 @@ impl Sandboxes {
             None => policy,
         }
     }
+}
+
+/// What rules deny to read. A pattern that cannot be searched for covers all of the folder that it starts in.
+fn denied(rules: &RuleSet, workspace: &Path) -> Vec<Cover> {
+    let cover = |root: &Path, rest: &str| {
+        let pattern = root.join(rest);
+        let pattern = if rest.is_empty() { None } else { pattern.to_str().map(Cover::pattern) };
+        pattern.and_then(Result::ok).unwrap_or_else(|| Cover::path(root))
+    };
+    rules.denied_reads(workspace).iter().map(|denied| cover(&denied.root, &denied.rest)).collect()
 }
 
 /// What the system holds of a policy.

@@ -333,6 +333,7 @@ impl Setup {
         }
         let own = ["credentials.json", "trust.json"].map(|name| Cover::path(config_home().join(name)));
         sandboxes.outfit.masked.extend(own);
+        sandboxes.outfit.rules = Arc::new(self.rules.clone());
         Ok(sandboxes)
     }
 
@@ -351,16 +352,14 @@ impl Setup {
         let ports = self.ports()?;
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
-        let rules = Arc::new(self.rules.clone());
-        let mut sandboxes = self.sandboxes()?;
-        sandboxes.rules = Arc::clone(&rules);
+        let sandboxes = self.sandboxes()?;
         Ok(AgentServices {
             model: Arc::new(providers),
             registry: self.registry(&ports).into(),
             ports: Arc::new(ports),
             redactor: redactor.clone(),
             logs,
-            rules,
+            rules: Arc::new(self.rules.clone()),
             asker,
             sandboxes,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),

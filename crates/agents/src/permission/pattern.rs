@@ -1,7 +1,6 @@
 //! What a rule's text means for a command, for a path, for a host. Pure.
 
 use super::shell::{Analysis, SimpleCommand, Word, analyse, rough_words};
-use claw_tools::sandbox::Cover;
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::{Component, Path, PathBuf};
 
@@ -263,14 +262,6 @@ impl Anchored {
                 }
             }
         })
-    }
-
-    /// The same for the sandbox. `None`: it is no pattern there.
-    pub fn cover(&self) -> Option<Cover> {
-        if self.rest.is_empty() {
-            return Some(Cover::path(&self.root));
-        }
-        Cover::pattern(self.root.join(&self.rest).to_str()?).ok()
     }
 
     /// For rules that open: whether this very path is meant, resolved.

@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What was special about a write.
@@ -51,7 +52,7 @@ pub fn store(path: &Path, bytes: &[u8]) -> Result<Stored, ToolError> {
         rustix::fs::accessat(&held.folder, &held.name, Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(|errno| failed(errno.into()))?;
     }
-    let links = before.as_ref().map_or(0, |stat| u64::try_from(stat.st_nlink).unwrap_or(u64::MAX));
+    let links = std::fs::symlink_metadata(held.path()).map_or(0, |meta| meta.nlink());
     match durable::replace(&held.path(), bytes, Mode::Keep, Sync::No) {
         Ok(()) => Ok(Stored { other_names: links.saturating_sub(1), in_place: false }),
         Err(error) if before.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {

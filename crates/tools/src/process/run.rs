@@ -61,7 +61,7 @@ pub struct Finished {
     /// The shell's last working folder, where that was asked for and is known.
     pub folder: Option<PathBuf>,
     /// What held it.
-    pub sandbox: SandboxStatus,
+    pub sandbox: Box<SandboxStatus>,
     /// From start to end.
     pub took: Duration,
 }
@@ -114,7 +114,7 @@ pub async fn run_live(mut job: Job, cancel: &CancelToken, live: Live) -> Result<
         scratch.clear().await;
     }
     let (out, err, spilled) = running.capture.finish();
-    let sandbox = job.sandbox.status();
+    let sandbox = Box::new(job.sandbox.status());
     Ok(Finished { end, out, err, spilled, left_behind, put_aside, folder, sandbox, took: began.elapsed() })
 }
 
