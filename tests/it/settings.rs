@@ -267,7 +267,7 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
     claw(&sandbox, &["-p", "hi"]).expect_code(0);
     assert_eq!(provider.last_request().header("x-api-key"), Some(CANARY));
     let holders = sandbox.files_with_canary();
-    assert_eq!(holders, [file.clone()]);
+    assert_eq!(holders, std::slice::from_ref(&file));
     claw(&sandbox, &["logout", "anthropic"]).expect_code(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap().trim().replace([' ', '\n'], ""), r#"{"other":1}"#);
     claw(&sandbox, &["-p", "hi"]).expect_code(0);

@@ -83,7 +83,7 @@ fn visible_lines(text: &str) -> String {
 /// A section as typed, in the spelling of the table.
 fn section(typed: &str) -> Result<String, ExpectedError> {
     let first = typed.split('.').next().unwrap_or(typed);
-    let path: Vec<String> = typed.split('.').map(|part| keys::camel(part)).collect();
+    let path: Vec<String> = typed.split('.').map(keys::camel).collect();
     if keys::TOP.iter().any(|key| key.name == keys::camel(first)) {
         return Ok(path.join("."));
     }
