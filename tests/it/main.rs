@@ -31,9 +31,9 @@ mod keys;
 mod kit_selftest;
 #[cfg(test)]
 mod lack;
-mod library;
 #[cfg(test)]
 mod lead;
+mod library;
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
@@ -42,6 +42,8 @@ mod nodes;
 mod owners;
 #[cfg(test)]
 mod partial;
+#[cfg(test)]
+mod permissions;
 #[cfg(test)]
 mod planning;
 #[cfg(test)]
@@ -56,6 +58,8 @@ mod resume;
 mod routing;
 #[cfg(test)]
 mod run;
+#[cfg(test)]
+mod sandbox;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]

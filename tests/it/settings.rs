@@ -267,7 +267,7 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
     claw(&sandbox, &["-p", "hi"]).expect_code(0);
     assert_eq!(provider.last_request().header("x-api-key"), Some(CANARY));
     let holders = sandbox.files_with_canary();
-    assert_eq!(holders, [file.clone()]);
+    assert_eq!(holders, std::slice::from_ref(&file));
     claw(&sandbox, &["logout", "anthropic"]).expect_code(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap().trim().replace([' ', '\n'], ""), r#"{"other":1}"#);
     claw(&sandbox, &["-p", "hi"]).expect_code(0);
@@ -285,4 +285,45 @@ fn login_keeps_a_key_for_the_user_alone_and_logout_removes_it() {
             .count(),
         0
     );
+}
+
+#[test]
+fn the_users_hooks_run_before_those_of_a_repository_that_is_trusted() {
+    let call = || Reply::tool("call-1", "bash", json!({"command": "true"}));
+    let provider = ScriptedProvider::queue([call(), Reply::text("done"), call(), Reply::text("done")]);
+    let sandbox = Sandbox::anthropic(&provider).with_git();
+    let hook = |who: &str| format!(r#"{{"hooks": {{"PreToolUse": ["echo {who}"]}}}}"#);
+    sandbox.write_home(".claude/settings.json", hook("from-the-user"));
+    sandbox.write(".claude/settings.json", hook("from-the-project"));
+    let told = |args: &[&str]| {
+        claw(&sandbox, args).expect_code(0);
+        provider.last_request().text.clone()
+    };
+    let untrusting = told(&["-p", "hi"]);
+    assert!(untrusting.contains("from-the-user") && !untrusting.contains("from-the-project"), "{untrusting}");
+    let trusting = told(&["-p", "hi", "--trust"]);
+    let at = |word: &str| trusting.find(word).unwrap_or_else(|| panic!("no {word} in {trusting}"));
+    assert!(at("from-the-user") < at("from-the-project"));
+}
+
+#[test]
+fn what_claw_keeps_of_the_user_is_his_alone_whatever_the_umask() {
+    let sandbox = Sandbox::new().with_git();
+    sandbox.write(".claude/settings.json", r#"{"hooks": {"Stop": ["true"]}}"#);
+    let program = format!(
+        "umask 000; cd {:?}; {CLAW:?} config set theme none && {CLAW:?} trust accept --all && echo sk-x | {CLAW:?} login openai",
+        sandbox.project()
+    );
+    let output = Claw::new("/bin/sh", &sandbox).args(["-c", &program]).run(BOUND).expect_code(0);
+    for name in
+        ["settings.json", "trust.json", "credentials.json", "settings.lock", "trust.lock", "credentials.lock"]
+    {
+        let meta = sandbox
+            .home()
+            .join(".claw")
+            .join(name)
+            .metadata()
+            .unwrap_or_else(|e| panic!("{name}: {e}\n{output}"));
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600, "{name}");
+    }
 }

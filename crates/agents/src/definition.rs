@@ -33,3 +33,10 @@ pub struct AgentDefinition {
     /// Turns; `None` = the caller's default.
     pub max_turns: Option<u32>,
 }
+
+impl AgentDefinition {
+    /// Whether its commands write a copy of the workspace that is thrown away, instead of nothing: for those who check.
+    pub fn works_on_a_copy(&self) -> bool {
+        self.name == crate::roles::VERIFICATION
+    }
+}

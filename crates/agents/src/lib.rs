@@ -11,6 +11,7 @@ pub mod event;
 pub mod hooks;
 pub mod lead;
 pub mod library;
+pub mod mcp;
 pub mod model;
 pub mod outcome;
 pub mod permission;

@@ -3,17 +3,18 @@
 //! Owns the list of services and what is worth making once for many agents. Must not know a single agent.
 
 use crate::compaction::CompactionSettings;
-use crate::conversation::{AnswerSchema, Toolbox};
+use crate::conversation::{AnswerSchema, ToolNames, Toolbox};
 use crate::definition::AgentDefinition;
 use crate::hooks::Hooks;
 use crate::model::Model;
-use crate::permission::{Asker, Permission};
-pub use crate::sandboxes::{Loan, Sandboxes};
+use crate::permission::{Asker, Permission, RuleSet};
+pub use crate::sandboxes::{Loan, Outfit, Sandboxes};
 use claw_kernel::durable::LogWriter;
 use claw_kernel::redact::Redactor;
 use claw_providers::request::ToolSpec;
 use claw_tools::builtin::BadSchema;
-use claw_tools::registry::Registry;
+use claw_tools::ports::Ports;
+use claw_tools::registry::{Registry, RegistryCell};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -27,12 +28,16 @@ const MOST_SHARED: usize = 256;
 pub struct AgentServices {
     /// Answers requests.
     pub model: Arc<dyn Model>,
-    /// All tools.
-    pub registry: Arc<Registry>,
+    /// All tools; some come late and go again.
+    pub registry: RegistryCell,
+    /// Who is there beyond the machine.
+    pub ports: Arc<Ports>,
     /// Takes secrets out where a text enters a conversation.
     pub redactor: Arc<Redactor>,
     /// Writes transcripts.
     pub logs: LogWriter,
+    /// What people allowed, denied or want to be asked for.
+    pub rules: Arc<RuleSet>,
     /// Whom to ask.
     pub asker: Arc<dyn Asker>,
     /// The sandbox of commands.
@@ -98,8 +103,9 @@ impl Hash for PromptKey {
     }
 }
 
-/// The names offered, and the schema by the place where it lies: it is held as long as the toolbox is.
-type ToolboxKey = (Vec<&'static str>, Option<usize>);
+/// The registry by the place where it lies, the names that are shown and those held back, and the schema by its place: all
+/// are held as long as the toolbox is.
+type ToolboxKey = (usize, ToolNames, Option<usize>);
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A cache: whatever a panic left in it is whole.
@@ -139,15 +145,16 @@ impl Shared {
     pub(crate) fn toolbox(
         &self,
         registry: &Arc<Registry>,
-        names: Vec<&'static str>,
+        names: ToolNames,
         answer: Option<&Arc<AnswerSchema>>,
     ) -> Arc<Toolbox> {
-        let key = (names, answer.map(|schema| Arc::as_ptr(schema) as usize));
+        let place = |schema: &Arc<AnswerSchema>| Arc::as_ptr(schema) as usize;
+        let key = (Arc::as_ptr(registry) as usize, names, answer.map(place));
         let mut toolboxes = held(&self.toolboxes);
         if let Some(known) = toolboxes.get(&key) {
             return known.clone();
         }
-        let toolbox = Arc::new(Toolbox::new(registry.clone(), &key.0, answer.cloned()));
+        let toolbox = Arc::new(Toolbox::new(registry.clone(), &key.1, answer.cloned()));
         if toolboxes.len() >= MOST_SHARED {
             toolboxes.clear();
         }

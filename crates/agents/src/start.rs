@@ -1,11 +1,10 @@
 //! The one door through which an agent starts: from a request to a running conversation.
 
-use crate::children::{BackgroundTool, TOOL};
 use crate::compaction::Fullness;
 use crate::conversation::{
-    ANSWER_TOOL, AnswerRule, Beginning, CallDesk, Compacting, Conversation, History, Orders, Refused,
-    RequestShape, Rules, Running, RunningAgent, Shell, Spent, at_the_beginning, at_the_end, failed,
-    heeds_stop, offered, run, without_work,
+    AnswerRule, Beginning, CallDesk, Compacting, Conversation, History, Offer, Orders, Refused, RequestShape,
+    Rules, Running, RunningAgent, Shell, Spent, ToUser, at_the_beginning, at_the_end, failed, heeds_stop,
+    recall, run, without_work,
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
@@ -75,8 +74,13 @@ async fn prepare(
     }
     let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
-    let policy = services.sandboxes.policy(request.permission.reach, &request.workspace, &services.protected);
-    let context = context(&services, &request, policy);
+    let policy = services.sandboxes.policy_for(
+        &request.definition,
+        request.permission.reach,
+        &request.workspace,
+        &services.protected,
+    );
+    let context = context(&services, &request, policy, &events);
     let judge = ReadsOnly { services: services.clone(), context: context.clone() };
     let Opened { mut transcript, mut loaded } = open(&services, &request, judge, &*events).await?;
     hear_hooks(&services, (&mut request, scene), &loaded, &*events, cancel).await?;
@@ -115,12 +119,14 @@ pub(crate) fn assemble(
     answer: AnswerRule,
     past: Past,
 ) -> Box<Shell> {
-    let names = tools_of(&services.registry, &request);
     let schema = match &answer {
-        AnswerRule::Call(schema) => Some(schema),
+        AnswerRule::Call(schema) => Some(schema.clone()),
         AnswerRule::Text | AnswerRule::Document(_) => None,
     };
-    let toolbox = services.shared.toolbox(&services.registry, names, schema);
+    let mut offer = Offer::of(&request, schema);
+    // As at the very first request, so that what a service keeps of it holds; what was loaded since comes at the next.
+    let toolbox = offer.toolbox(&services, &context.state);
+    recall(&context.state, &services.registry.current(), past.history.messages().iter().map(Arc::as_ref));
     let shape = RequestShape {
         models: models(&services, &request),
         system: system(&services, &request, toolbox.specs()),
@@ -161,6 +167,7 @@ pub(crate) fn assemble(
         cancel: desk.context.cancel.clone(),
         desk,
         shape,
+        offer,
         transcript: past.transcript,
         running: Running::default(),
         spent: Spent::default(),
@@ -266,7 +273,7 @@ fn answer_rule(services: &AgentServices, request: &AgentRequest) -> Result<Answe
     let models = models(services, request);
     let Some(schema) = &request.output_schema else { return Ok(AnswerRule::Text) };
     let compiled = services.shared.schema(schema)?;
-    let needs_tools = !tools_of(&services.registry, request).is_empty();
+    let needs_tools = !tools_of(&services.registry.current(), request).is_empty();
     if !needs_tools && services.model.traits_of(&models[0]).answer_schema {
         return Ok(AnswerRule::Document(compiled));
     }
@@ -277,6 +284,7 @@ pub(crate) fn context(
     services: &AgentServices,
     request: &AgentRequest,
     sandbox: Arc<SandboxPolicy>,
+    events: &Arc<dyn EventSink>,
 ) -> ToolContext {
     ToolContext {
         folder: Arc::new(WorkingFolder::at_resolved(sandbox.workspace().to_owned())),
@@ -288,6 +296,9 @@ pub(crate) fn context(
         spill: Arc::new(request.spill.clone()),
         redactor: services.redactor.clone(),
         env: Arc::clone(services.shared.env()),
+        state: Arc::default(),
+        ports: services.ports.clone(),
+        messenger: Some(Arc::new(ToUser(events.clone()))),
     }
 }
 
@@ -299,25 +310,17 @@ struct ReadsOnly {
 
 impl ReadsOnly {
     fn of(&self, name: &str, input: &Value) -> bool {
-        let tool = self.services.registry.get(name);
+        let registry = self.services.registry.current();
+        let tool = registry.get(name);
         tool.and_then(|tool| tool.effect(&self.context, input).ok())
             .is_some_and(|effect| effect.is_read_only())
     }
 }
 
-/// Canonical names of the tools that a conversation is offered. Whoever gives it a door for children has decided on that
-/// tool; only the request's own `deny_tools` takes it away again.
+/// Canonical names of the tools that a conversation may call; whoever gives it a door for children has decided on
+/// that tool; only the request's own `deny_tools` takes it away again.
 pub fn tools_of(registry: &Registry, request: &AgentRequest) -> Vec<&'static str> {
-    let mut names = offered(registry, &request.definition, request.tools.as_deref(), &request.deny_tools);
-    // The conversation itself offers the answer's, where there is a schema.
-    names.retain(|name| *name != ANSWER_TOOL && *name != TOOL);
-    let has_background = request.spawner.as_ref().is_some_and(|spawner| spawner.background().is_some());
-    names.retain(|name| has_background || BackgroundTool::named(name).is_none());
-    let is_denied = request.deny_tools.iter().any(|name| registry.canonical(name) == Some(TOOL));
-    if request.spawner.is_some() && !is_denied && registry.get(TOOL).is_some() {
-        names.push(TOOL);
-    }
-    names
+    Offer::of(request, None).names(registry)
 }
 
 async fn begin(

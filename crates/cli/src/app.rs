@@ -89,6 +89,8 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
         Command::Trust(command) => commands::trust::run(&command),
         Command::Login(flags) => commands::login::run(&flags),
         Command::Logout(flags) => commands::logout::run(&flags),
+        Command::Sandbox(flags) => commands::sandbox::run(flags),
+        Command::Doctor(flags) => commands::doctor::run(&flags),
         Command::Completions(shell) => commands::completions::run(shell),
     }
 }
@@ -99,6 +101,7 @@ fn format_of(command: &Command) -> Format {
         Command::Run(flags) => flags.output_format,
         Command::Print(flags) => flags.talk.output_format.unwrap_or_default(),
         Command::Workflow(WorkflowCommand::Check(flags)) => flags.output_format,
+        Command::Doctor(flags) => flags.output_format,
         Command::Agents(command) => command.rest().output_format,
         Command::Skills(command) => command.rest().output_format,
         Command::Models(flags) | Command::Init(flags) => flags.output_format,
@@ -112,6 +115,7 @@ fn format_of(command: &Command) -> Format {
         | Command::Trust(TrustCommand::Accept(_) | TrustCommand::Refuse(_) | TrustCommand::Revoke(_))
         | Command::Login(_)
         | Command::Logout(_)
+        | Command::Sandbox(_)
         | Command::Lead(_)
         | Command::Completions(_) => Format::Text,
     }

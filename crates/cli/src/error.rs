@@ -84,6 +84,9 @@ pub enum ExpectedError {
         /// What is wrong; never empty.
         problems: Vec<claw_agents::settings::Diagnostic>,
     },
+    /// A text that is no permission rule.
+    #[error("{0}")]
+    Rule(#[from] claw_agents::permission::RuleError),
     /// A settings file was not changed.
     #[error("{0}")]
     Edit(#[from] claw_agents::settings::EditError),
@@ -208,6 +211,7 @@ impl ExpectedError {
             | Self::UnknownTool { .. }
             | Self::ModeVariable { .. }
             | Self::Settings { .. }
+            | Self::Rule(_)
             | Self::RootNeedsConsent
             | Self::CannotRead { .. }
             | Self::Stdin(_)
@@ -243,6 +247,10 @@ impl ExpectedError {
                 let near = near.as_ref().map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
                 Some(format!("{near}tools are {}", known.join(", ")))
             }
+            Self::Rule(_) => Some(
+                "write `Tool`, `Tool(exact text)`, `Tool(first words:*)`, a path or a glob, `WebFetch(domain:example.org)` or `mcp__server__tool`"
+                    .to_owned(),
+            ),
             Self::RootNeedsConsent => {
                 Some("add --allow-root, or set CLAW_ALLOW_ROOT=1 in a container".to_owned())
             }
@@ -355,6 +363,16 @@ mod tests {
                 source: "read-onyl".parse::<claw_agents::permission::Permission>().unwrap_err(),
             },
             ExpectedError::RootNeedsConsent,
+            ExpectedError::Rule(
+                claw_agents::permission::Rule::parse(
+                    claw_agents::permission::Kind::Allow,
+                    claw_agents::settings::Sourced {
+                        value: "Bash(ls".into(),
+                        origin: claw_agents::settings::Origin::flag("--allowedTools"),
+                    },
+                )
+                .unwrap_err(),
+            ),
             ExpectedError::LogFilter { filter: "a=b=c".into() },
             ExpectedError::Declined,
         ]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Reads them.
 pub fn load(setup: &Setup) -> Library {
     let roots = Root::around(&setup.cwd, &project_top(&setup.cwd), &config_home(), &home());
-    let registry = setup.registry();
+    let registry = setup.every_tool();
     Library::load(&roots, &|name| registry.canonical(name))
 }
 

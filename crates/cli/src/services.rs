@@ -2,8 +2,10 @@
 //!
 //! The only room that reads the environment. Nothing is written before a run or a conversation starts.
 
+mod rules;
 mod settings;
 
+pub use rules::ToolFlags;
 pub use settings::SettingsOrigin;
 
 use crate::args::SettingsFlags;
@@ -12,7 +14,7 @@ use crate::extensions;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
-use claw_agents::permission::{Asker, Permission, Reach};
+use claw_agents::permission::{Asker, Permission, Reach, RuleSet, refuses_command};
 use claw_agents::roles::Catalog;
 use claw_agents::services::{AgentServices, Sandboxes};
 use claw_agents::session::Store;
@@ -27,7 +29,11 @@ use claw_orchestrator::plan::surroundings::{ModelProblem, Surroundings};
 use claw_providers::client::Providers;
 use claw_providers::config::ProvidersConfig;
 use claw_providers::error::ProviderErrorKind;
+use claw_tools::ports::Ports;
 use claw_tools::registry::Registry;
+use claw_tools::sandbox::{Cover, Most};
+use claw_tools::tasks::TaskList;
+use claw_tools::web::{SearchService, Web, WebConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +51,8 @@ pub struct Setup {
     pub settings: Settings,
     /// Files, diagnostics, decisions: where the settings come from.
     pub origin: SettingsOrigin,
+    /// Permission rules of settings and flags.
+    pub rules: RuleSet,
     catalog: Catalog,
     moved: bool,
 }
@@ -132,7 +140,8 @@ impl Setup {
         let origin = SettingsOrigin::read(&cwd, flags)?;
         let settings = origin.usable()?;
         let config = origin.providers(&settings)?;
-        Ok(Self { cwd, config, settings, origin, catalog: Catalog::builtin(), moved })
+        let rules = rules::of_settings(&settings)?;
+        Ok(Self { cwd, config, settings, origin, rules, catalog: Catalog::builtin(), moved })
     }
 
     /// Decisions were made: what counts is looked at again.
@@ -143,6 +152,7 @@ impl Setup {
         self.origin.read_decisions()?;
         self.settings = self.origin.usable()?;
         self.config = self.origin.providers(&self.settings)?;
+        self.rules = rules::of_settings(&self.settings)?;
         Ok(())
     }
 
@@ -247,36 +257,53 @@ impl Setup {
         Ok(())
     }
 
-    /// All tools: those of the machine, and the one that starts agents.
-    pub fn registry(&self) -> Registry {
-        let agents = Registry::builtin().with(Arc::new(AgentTool::new(&self.catalog)));
+    /// Every tool that there may be, and the one that starts agents: for names that people write.
+    pub fn every_tool(&self) -> Registry {
+        self.with_agents(Registry::every())
+    }
+
+    /// The tools that there are here.
+    fn registry(&self, ports: &Ports) -> Registry {
+        self.with_agents(Registry::builtin().with_ports(ports))
+    }
+
+    /// And those that start agents and talk to them.
+    fn with_agents(&self, tools: Registry) -> Registry {
+        let agents = tools.with(Arc::new(AgentTool::new(&self.catalog)));
         BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
     }
 
-    /// Canonical names of tools as typed.
+    /// Who is there beyond the machine, as far as the environment tells: the web, a search service, a task list that lives
+    /// as long as the process. Whoever has a person at a terminal adds him.
     ///
     /// # Errors
-    /// A name that is no tool, or a rule.
-    pub fn tools(&self, typed: &[String]) -> Result<Vec<String>, ExpectedError> {
-        let registry = self.registry();
-        let known = || registry.names().map(str::to_owned).collect::<Vec<_>>();
-        typed
-            .iter()
-            .map(|name| name.trim())
-            .filter(|name| !name.is_empty())
-            .map(|name| match registry.canonical(name) {
-                Some(canonical) => Ok(canonical.to_owned()),
-                None if name.contains('(') => Err(ExpectedError::Usage {
-                    message: format!("`{name}` is a rule; only names of tools are understood here"),
-                    hint: Some(format!("tools are {}", known().join(", "))),
-                }),
-                None => Err(ExpectedError::UnknownTool {
-                    word: name.to_owned(),
-                    near: registry.near(name).map(str::to_owned),
-                    known: known(),
-                }),
-            })
-            .collect()
+    /// The search service's address is none.
+    pub fn ports(&self) -> Result<Ports, ExpectedError> {
+        const SEARCH: &str = "CLAWD_WEB_SEARCH_BASE_URL";
+        let service = set(SEARCH).map(|address| SearchService::at(&address)).transpose();
+        let search = service.map_err(|error| ExpectedError::Usage {
+            message: format!("{SEARCH}: {error}"),
+            hint: Some("set it to the address of a search service, or unset it".to_owned()),
+        })?;
+        let config = WebConfig {
+            https_proxy: set("HTTPS_PROXY").or_else(|| set("https_proxy")),
+            no_proxy: set("NO_PROXY").or_else(|| set("no_proxy")),
+        };
+        let tasks = Some(Arc::new(TaskList::in_memory()));
+        Ok(Ports { search, tasks, web: Arc::new(Web::new(config)), ..Ports::default() })
+    }
+
+    /// The canonical name of a tool as typed.
+    ///
+    /// # Errors
+    /// A name that is no tool.
+    fn canonical(&self, name: &str) -> Result<String, ExpectedError> {
+        let registry = self.every_tool();
+        registry.canonical(name).map(str::to_owned).ok_or_else(|| ExpectedError::UnknownTool {
+            word: name.to_owned(),
+            near: registry.near(name).map(str::to_owned),
+            known: registry.names().map(str::to_owned).collect(),
+        })
     }
 
     /// Takes all known secrets out of texts.
@@ -288,6 +315,26 @@ impl Setup {
         let saved = self.origin.saved_secrets();
         Redactor::new(self.config.secrets().into_iter().chain(known_secrets()).chain(said).chain(saved))
             .declared(more)
+    }
+
+    /// The sandboxes of commands, as the settings say; `CLAW_SANDBOX=write-wall` takes no more than the write wall.
+    ///
+    /// # Errors
+    /// A host in the settings is none.
+    pub fn sandboxes(&self) -> Result<Sandboxes, ExpectedError> {
+        let read = |name: &str| std::env::var_os(name);
+        let wrong = |error: claw_tools::sandbox::InvalidHost| ExpectedError::Usage {
+            message: format!("sandbox.network in the settings: {error}"),
+            hint: Some("see `claw config sandbox`".to_owned()),
+        };
+        let mut sandboxes = Sandboxes::of(&self.settings.sandbox, &home(), read).map_err(wrong)?;
+        if set("CLAW_SANDBOX").is_some_and(|most| most == "write-wall") {
+            sandboxes.outfit.most = Most::WriteWall;
+        }
+        let own = ["credentials.json", "trust.json"].map(|name| Cover::path(config_home().join(name)));
+        sandboxes.outfit.masked.extend(own);
+        sandboxes.outfit.rules = Arc::new(self.rules.clone());
+        Ok(sandboxes)
     }
 
     /// The services of agents. Within a runtime.
@@ -302,16 +349,20 @@ impl Setup {
         secrets: Vec<String>,
     ) -> Result<AgentServices, ExpectedError> {
         let redactor = Arc::new(self.redactor(secrets));
+        let ports = self.ports()?;
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
+        let sandboxes = self.sandboxes()?;
         Ok(AgentServices {
             model: Arc::new(providers),
-            registry: Arc::new(self.registry()),
+            registry: self.registry(&ports).into(),
+            ports: Arc::new(ports),
             redactor: redactor.clone(),
             logs,
+            rules: Arc::new(self.rules.clone()),
             asker,
-            sandboxes: Sandboxes::new(Vec::new(), false),
-            hooks: Arc::new(extensions::hooks(&self.cwd, redactor)),
+            sandboxes,
+            hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
             compaction: claw_agents::compaction::CompactionSettings::default(),
@@ -343,11 +394,27 @@ impl Surroundings for Setup {
     }
 
     fn tool_names(&self) -> Vec<String> {
-        self.registry().names().map(str::to_owned).collect()
+        self.every_tool().names().map(str::to_owned).collect()
     }
 
     fn canonical_tool(&self, name: &str) -> Option<String> {
-        self.registry().canonical(name).map(str::to_owned)
+        self.every_tool().canonical(name).map(str::to_owned)
+    }
+
+    fn refused_tool(&self, name: &str) -> Option<String> {
+        let registry = self.every_tool();
+        let tool = registry.get(name)?;
+        self.rules.denies_tool(tool.name(), tool.aliases()).map(|rule| format!("the {rule} denies it"))
+    }
+
+    fn refused_mode(&self, mode: Permission) -> Option<String> {
+        let ceiling = self.settings.permissions.ceiling.as_ref()?;
+        (mode.reach > ceiling.value.reach)
+            .then(|| format!("{} lets no mode go past {}", ceiling.origin, ceiling.value))
+    }
+
+    fn refused_command(&self, line: &str) -> Option<String> {
+        refuses_command(line, &self.rules, &self.cwd)
     }
 
     fn read_text(&self, path: &Path) -> std::io::Result<String> {

@@ -61,6 +61,21 @@ impl Redactor {
     }
 }
 
+impl Redactor {
+    /// Bytes at the end of a text in which a known secret may have begun: what is shown before more of the text has come
+    /// ends before them. Beginnings below 4 bytes do not count.
+    pub fn begun(&self, text: &str) -> usize {
+        let begun = |form: &String| {
+            let most = form.len().saturating_sub(1).min(text.len());
+            (SHORTEST_DECLARED..=most)
+                .rev()
+                .find(|length| form.as_bytes()[..*length] == text.as_bytes()[text.len() - length..])
+        };
+        let longest = self.forms.iter().filter_map(begun).max().unwrap_or(0);
+        text.len() - text.floor_char_boundary(text.len() - longest)
+    }
+}
+
 /// As it stands inside a JSON string.
 fn in_json(text: &str) -> String {
     // A string can always be written.
@@ -93,5 +108,14 @@ mod tests {
         let document = serde_json::json!({ "a": "x two \"l\"\nines\n y" }).to_string();
         assert_eq!(redactor.apply(&document), r#"{"a":"x [redacted] y"}"#);
         assert_eq!(redactor.apply("two \"l\"\nines."), "[redacted].");
+    }
+
+    #[test]
+    fn the_beginning_of_a_secret_at_the_end_is_known() {
+        let redactor = Redactor::new(["hunter2hunter2".to_owned()]);
+        assert_eq!(redactor.begun("it is hunter2hu"), 9);
+        assert_eq!(redactor.begun("it is hun"), 0);
+        assert_eq!(redactor.begun("it is hunter2hunter2"), 7, "it could begin again");
+        assert_eq!(Redactor::default().begun("x"), 0);
     }
 }

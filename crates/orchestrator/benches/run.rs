@@ -108,9 +108,11 @@ async fn run(text: &str) -> Option<usize> {
     let logs = LogWriter::start().ok()?;
     let agents = Arc::new(AgentServices {
         model: Arc::new(AtOnce),
-        registry: Arc::new(Registry::builtin()),
+        registry: Registry::builtin().into(),
+        ports: Arc::default(),
         redactor: Arc::new(Redactor::default()),
         logs: logs.clone(),
+        rules: Arc::default(),
         asker: Arc::new(NobodyToAsk),
         sandboxes: Sandboxes::new(Vec::new(), false),
         hooks: Arc::new(claw_agents::hooks::Hooks::none()),

@@ -57,7 +57,7 @@ fn last(text: &str, most: usize) -> &str {
 }
 
 /// Bytes at the end that are the start of a character whose rest was cut off.
-fn split_at_end(bytes: &[u8]) -> usize {
+pub(crate) fn split_at_end(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];
         let length = match byte {

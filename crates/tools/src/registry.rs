@@ -1,12 +1,18 @@
 //! The tools by name. Names compare in lower case without `_` and `-`, aliases of other programs count.
 
-use crate::builtin::{Bash, EditFile, GlobSearch, GrepSearch, ReadFile, WriteFile};
+use crate::builtin::{
+    AskUserQuestion, Bash, BashOutput, Config, EditFile, EnterPlanMode, ExitPlanMode, GlobSearch, GrepSearch,
+    KillShell, MultiEdit, NotebookEdit, PowerShell, ReadFile, Repl, SendUserMessage, Sleep, TaskCreate,
+    TaskGet, TaskListTool, TaskUpdate, TodoWrite, ToolSearch, WebFetch, WebSearch, WriteFile,
+};
+use crate::ports::Ports;
 use crate::tool::Tool;
 use claw_kernel::near::nearest;
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// A tool as a model is told of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,17 +45,62 @@ impl Registry {
     }
 
     /// The tools that need nothing but the machine: all but `structured_output`, which has a schema of its own each
-    /// time.
+    /// time, and those of [`Registry::with_ports`].
     pub fn builtin() -> Self {
-        let tools: [Arc<dyn Tool>; 6] = [
+        let tools: [Arc<dyn Tool>; 16] = [
             Arc::new(Bash),
             Arc::new(ReadFile),
             Arc::new(WriteFile),
             Arc::new(EditFile),
             Arc::new(GlobSearch),
             Arc::new(GrepSearch),
+            Arc::new(WebFetch),
+            Arc::new(TodoWrite),
+            Arc::new(ToolSearch),
+            Arc::new(MultiEdit),
+            Arc::new(NotebookEdit),
+            Arc::new(BashOutput),
+            Arc::new(KillShell),
+            Arc::new(Repl),
+            Arc::new(Sleep),
+            Arc::new(SendUserMessage),
         ];
-        tools.into_iter().fold(Self::empty(), Self::with)
+        let all = tools.into_iter().fold(Self::empty(), Self::with);
+        let powershell = PowerShell::here();
+        if powershell.is_there() { all.with(Arc::new(powershell)) } else { all }
+    }
+
+    /// And those that need somebody who is there.
+    pub fn with_ports(self, ports: &Ports) -> Self {
+        let mut more: Vec<Arc<dyn Tool>> = Vec::new();
+        if ports.search.is_some() {
+            more.push(Arc::new(WebSearch));
+        }
+        if ports.person.is_some() {
+            let asking: [Arc<dyn Tool>; 3] =
+                [Arc::new(AskUserQuestion), Arc::new(EnterPlanMode), Arc::new(ExitPlanMode)];
+            more.extend(asking);
+        }
+        if ports.settings.is_some() {
+            more.push(Arc::new(Config));
+        }
+        if ports.tasks.is_some() {
+            more.extend(task_tools());
+        }
+        more.into_iter().fold(self, Self::with)
+    }
+
+    /// Every tool that claw may have anywhere, for who reads names that others wrote.
+    pub fn every() -> Self {
+        let more: [Arc<dyn Tool>; 6] = [
+            Arc::new(WebSearch),
+            Arc::new(AskUserQuestion),
+            Arc::new(EnterPlanMode),
+            Arc::new(ExitPlanMode),
+            Arc::new(Config),
+            Arc::new(PowerShell::here()),
+        ];
+        more.into_iter().chain(task_tools()).fold(Self::builtin(), Self::with)
     }
 
     /// One more tool; it takes the place of one of the same name.
@@ -60,6 +111,11 @@ impl Registry {
         }
         self.tools.insert(name, tool);
         self
+    }
+
+    /// Without those that `drop` says yes to; their aliases are free again.
+    pub fn without(&self, drop: impl Fn(&str) -> bool) -> Self {
+        self.only(|name| !drop(name))
     }
 
     /// Only those that `keep` says yes to.
@@ -107,6 +163,51 @@ impl Registry {
     }
 }
 
+fn task_tools() -> [Arc<dyn Tool>; 4] {
+    [Arc::new(TaskCreate), Arc::new(TaskGet), Arc::new(TaskListTool), Arc::new(TaskUpdate)]
+}
+
+/// The tools of a running process: some come late and go again. Cheap to clone, all clones see the same.
+///
+/// Whoever works with several names takes `current` once: that set never changes.
+#[derive(Clone, Debug)]
+pub struct RegistryCell {
+    now: Arc<watch::Sender<Arc<Registry>>>,
+}
+
+impl From<Registry> for RegistryCell {
+    fn from(registry: Registry) -> Self {
+        Self { now: Arc::new(watch::Sender::new(Arc::new(registry))) }
+    }
+}
+
+impl RegistryCell {
+    /// The set as it is now.
+    pub fn current(&self) -> Arc<Registry> {
+        Arc::clone(&self.now.borrow())
+    }
+
+    /// Puts another set in its place, made from the one that is there. Conversations see it at their next request.
+    pub fn update(&self, change: impl FnOnce(&Registry) -> Registry) {
+        self.now.send_modify(|now| *now = Arc::new(change(now)));
+    }
+
+    /// Adds tools; each takes the place of one of the same name.
+    pub fn add(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
+        self.update(|now| tools.into_iter().fold(now.clone(), Registry::with));
+    }
+
+    /// Takes away those that `gone` says yes to.
+    pub fn withdraw(&self, gone: impl Fn(&str) -> bool) {
+        self.update(|now| now.without(gone));
+    }
+
+    /// Tells of each change.
+    pub fn changes(&self) -> watch::Receiver<Arc<Registry>> {
+        self.now.subscribe()
+    }
+}
+
 /// What names are compared by.
 pub fn key(name: &str) -> String {
     name.trim().chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
@@ -118,7 +219,7 @@ mod tests {
 
     #[test]
     fn names_of_other_programs_are_understood() {
-        let tools = Registry::builtin();
+        let tools = Registry::every();
         let known = [
             ("Bash", "bash"),
             ("Read", "read_file"),
@@ -129,6 +230,23 @@ mod tests {
             ("LS", "glob_search"),
             ("Grep", "grep_search"),
             ("NotebookRead", "read_file"),
+            ("MultiEdit", "multi_edit"),
+            ("NotebookEdit", "notebook_edit"),
+            ("TodoWrite", "todo_write"),
+            ("WebFetch", "web_fetch"),
+            ("WebSearch", "web_search"),
+            ("BashOutput", "bash_output"),
+            ("KillShell", "kill_shell"),
+            ("ToolSearch", "tool_search"),
+            ("Brief", "send_user_message"),
+            ("AskUserQuestion", "ask_user_question"),
+            ("EnterPlanMode", "enter_plan_mode"),
+            ("ExitPlanMode", "exit_plan_mode"),
+            ("TaskCreate", "task_create"),
+            ("TaskList", "task_list"),
+            ("REPL", "repl"),
+            ("PowerShell", "powershell"),
+            ("Config", "config"),
         ];
         for (theirs, ours) in known {
             assert_eq!(tools.canonical(theirs), Some(ours), "{theirs}");
@@ -138,8 +256,19 @@ mod tests {
     }
 
     #[test]
+    fn tools_come_late_and_go_again() {
+        let cell = RegistryCell::from(Registry::builtin());
+        let (before, seen) = (cell.current(), cell.clone());
+        cell.withdraw(|name| name == "bash");
+        assert_eq!(seen.current().canonical("Bash"), None);
+        assert_eq!(before.canonical("Bash"), Some("bash"));
+        cell.add([Arc::new(Bash) as Arc<dyn Tool>]);
+        assert_eq!(seen.current().canonical("Bash"), Some("bash"));
+    }
+
+    #[test]
     fn schemas_are_small_and_hold_no_reference() {
-        let tools = Registry::builtin();
+        let tools = Registry::every();
         let mut total = 0;
         for spec in tools.specs() {
             let schema = spec.input_schema.to_string();
@@ -147,6 +276,6 @@ mod tests {
             assert_eq!(spec.input_schema["type"], "object");
             total += schema.len() + spec.description.len();
         }
-        assert!(total < 8_000, "{total}");
+        assert!(total < 20_000, "{total}");
     }
 }

@@ -2,12 +2,15 @@
 
 use crate::error::ToolError;
 use crate::output::ToolOutput;
+use crate::ports::{Messenger, Ports};
+use crate::state::ConversationState;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+pub use url::Url;
 
 /// What a call would do to the world, known before it runs. The permission gate reads this, never the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,12 @@ pub struct Effect {
     pub executes: Option<String>,
     /// Whether it talks to the network.
     pub network: bool,
+    /// The address that it fetches, where it is one.
+    pub url: Option<Url>,
+    /// The setting of the user that it changes.
+    pub changes: Option<String>,
+    /// The server outside of every sandbox that carries it out.
+    pub server: Option<String>,
 }
 
 impl Effect {
@@ -35,7 +44,8 @@ impl Effect {
 
     /// Whether nothing but reading happens.
     pub fn is_read_only(&self) -> bool {
-        self.writes.is_empty() && self.executes.is_none() && !self.network
+        let stays = self.writes.is_empty() && self.executes.is_none() && self.changes.is_none();
+        stays && !self.network && self.server.is_none()
     }
 }
 
@@ -47,7 +57,7 @@ fn nothing_judged(tool: &'static str) -> ToolError {
 
 /// A tool. One file for each; stateless: what a conversation carries is in `ToolContext`.
 pub trait Tool: Send + Sync + 'static {
-    /// Canonical name, `^[a-z_]{1,64}$`.
+    /// Canonical name. Built-in: `^[a-z_]{1,64}$`; those that come at run time from `names::interned`.
     fn name(&self) -> &'static str;
     /// Names of other programs for it (compared in lower case without `_` and `-`).
     fn aliases(&self) -> &'static [&'static str];
@@ -69,6 +79,24 @@ pub trait Tool: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
+/// Files that no tool may read, for tools that meet files on their way. The default hides nothing.
+#[derive(Clone, Default)]
+pub struct Hidden(Option<Arc<IsHidden>>);
+
+type IsHidden = dyn Fn(&Path) -> bool + Send + Sync;
+
+impl Hidden {
+    /// Hides the paths (resolved, absolute) that `is_hidden` says yes to.
+    pub fn by(is_hidden: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_hidden)))
+    }
+
+    /// Whether a path is hidden.
+    pub fn hides(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|is_hidden| is_hidden(path))
+    }
+}
+
 /// What one conversation lends to its calls. Cheap to clone.
 #[derive(Clone)]
 pub struct ToolContext {
@@ -82,10 +110,18 @@ pub struct ToolContext {
     pub cancel: CancelToken,
     /// What commands may touch.
     pub sandbox: Arc<crate::sandbox::SandboxPolicy>,
+    /// What rules let no tool read.
+    pub hidden: Hidden,
     /// Folder for outputs too long for the model; made on first use.
     pub spill: Arc<PathBuf>,
     /// Known secrets leave a text before it is cut or kept: a cut would leave a part of one that nobody knows again.
     pub redactor: Arc<Redactor>,
     /// Variables that the user's settings give to commands.
     pub env: Arc<[(String, String)]>,
+    /// What lives as long as the conversation: background commands, the todo list. Its owner ends it.
+    pub state: Arc<ConversationState>,
+    /// Who is there beyond the machine.
+    pub ports: Arc<Ports>,
+    /// Shows what this agent says to the user besides its answer; `None`: nobody looks.
+    pub messenger: Option<Arc<dyn Messenger>>,
 }

@@ -18,7 +18,7 @@ const LIBRARY_ROOMS: &[(&str, &[&str])] = &[
     ("syntect", &["crates/cli/src/terminal/markdown"]),
     ("petgraph", &["crates/orchestrator/src/plan/graph"]),
     ("dashmap", &["crates/orchestrator/src/report/board"]),
-    ("reqwest", &["crates/providers"]),
+    ("reqwest", &["crates/providers", "crates/tools/src/web", "crates/agents/src/mcp"]),
     ("ractor", &["crates/kernel/src/supervise"]),
     ("landlock", &["crates/tools"]),
     ("portable_pty", &["tests/kit"]),

@@ -4,15 +4,19 @@
 
 use super::changed::changed_lines;
 use super::core::{CallResult, PlannedCall};
-use super::hooked::{Heard, Word};
+use super::hooked::Heard;
+use super::withdrawn::Withdrawn;
 use crate::children::{self, Background, BackgroundTool, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
 use crate::outcome::Denial;
-use crate::permission::{AskRequest, Decision, Permission, Places, Reply, decide};
+use crate::permission::{
+    AskRequest, Call, Decision, HookVerdict, Permission, Places, Question, Reply, decide,
+};
 use crate::sandboxes::wall_of;
 use crate::services::AgentServices;
+use crate::transcript::{Record, Verdict};
 use claw_kernel::cancel::{CancelToken, DropGuard};
 use claw_kernel::digest::Digest;
 use claw_kernel::ids::AgentId;
@@ -80,6 +84,8 @@ struct Turn {
 pub(crate) struct CallReport {
     pub(crate) result: CallResult,
     pub(crate) denial: Option<Denial>,
+    /// What was decided about it, where that is worth a line of the transcript.
+    pub(crate) decided: Option<Record>,
     pub(crate) log_failed: Option<EffectLogFailed>,
     /// The tool was called.
     pub(crate) ran: bool,
@@ -87,7 +93,7 @@ pub(crate) struct CallReport {
 
 impl CallReport {
     pub(crate) fn of(result: CallResult) -> Self {
-        Self { result, denial: None, log_failed: None, ran: false }
+        Self { result, denial: None, decided: None, log_failed: None, ran: false }
     }
     pub(crate) fn cancelled() -> Self {
         Self::of(CallResult { is_cancelled: true, ..CallResult::error("cancelled") })
@@ -96,19 +102,26 @@ impl CallReport {
 
 /// Why a call does not run.
 enum Stop {
-    Denied(Denial),
+    Denied {
+        denial: Denial,
+        /// The rule, the hook or the person; `None`: the mode.
+        by: Option<String>,
+    },
     Cancelled,
 }
+
+/// Who let a call pass that the mode alone would not have; `None`: the mode did.
+type Passed = Option<(Verdict, String)>;
 
 impl CallDesk {
     /// Looks at what each call would do. Calls that write one file run in their order, all others at the same time.
     pub(crate) fn ready(&self, calls: Vec<PlannedCall>, cancel: &CancelToken) -> Vec<ReadyCall> {
-        let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        let (context, registry) = (self.lent(cancel), self.services.registry.current());
         let mut writers: HashMap<PathBuf, CancelToken> = HashMap::new();
         let mut before: Option<CancelToken> = None;
         let mut ready = Vec::with_capacity(calls.len());
         for PlannedCall { no, tool, input } in calls {
-            let Some(tool) = self.services.registry.get(tool).cloned() else { continue };
+            let tool = registry.get(tool).cloned().unwrap_or_else(|| Arc::new(Withdrawn(tool)));
             let effect = catch_unwind(AssertUnwindSafe(|| tool.effect(&context, &input)))
                 .unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
             let over = CancelToken::new();
@@ -161,11 +174,11 @@ impl CallDesk {
             Ok(heard) => heard,
             Err(report) => return *report,
         };
-        let Heard { input, effect, word, said } = heard;
+        let Heard { input, effect, hook, said } = heard;
         let told = self.told_after(&input);
         let report = match effect {
             Err(error) => CallReport::of(CallResult::error(self.redacted(&error.to_string()))),
-            Ok(effect) => self.with_effect(no, tool, (input, turn), (effect, word), cancel).await,
+            Ok(effect) => self.with_effect(no, tool, (input, turn), (effect, hook), cancel).await,
         };
         self.after(no, tool, (told, said), report, cancel).await
     }
@@ -175,17 +188,35 @@ impl CallDesk {
         no: CallNo,
         tool: &dyn Tool,
         (input, turn): (Value, Turn),
-        (effect, word): (Effect, Word),
+        (effect, hook): (Effect, HookVerdict),
         cancel: &CancelToken,
     ) -> CallReport {
-        match self.gate(no, tool, (&input, word), &effect, cancel).await {
-            Ok(()) => {}
+        let record = |verdict, by: Option<String>| {
+            let (call, tool) = (no.to_string(), tool.name().to_owned());
+            Some(Record::Permission { call, tool, verdict, by })
+        };
+        let decided = match self.gate(no, tool, (&input, &effect), hook, cancel).await {
+            Ok(passed) => passed.and_then(|(verdict, by)| record(verdict, Some(by))),
             Err(Stop::Cancelled) => return CallReport::cancelled(),
-            Err(Stop::Denied(denial)) => {
+            Err(Stop::Denied { denial, by }) => {
                 let result = CallResult::error(format!("denied: {}", denial.reason));
-                return CallReport { denial: Some(denial), ..CallReport::of(result) };
+                let decided = record(Verdict::Denied, by);
+                return CallReport { denial: Some(denial), decided, ..CallReport::of(result) };
             }
-        }
+        };
+        let report = self.with_leave(no, tool, (input, turn), effect, cancel).await;
+        CallReport { decided, ..report }
+    }
+
+    /// It may run.
+    async fn with_leave(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        (input, turn): (Value, Turn),
+        effect: Effect,
+        cancel: &CancelToken,
+    ) -> CallReport {
         if cancel.is_cancelled() {
             return CallReport::cancelled();
         }
@@ -268,6 +299,26 @@ impl CallDesk {
         }
     }
 
+    /// What a call is lent. While a plan is to be accepted, commands write nothing.
+    fn lent(&self, cancel: &CancelToken) -> ToolContext {
+        let mut context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        if context.state.is_planning() {
+            let (services, workspace) = (&self.services, self.context.sandbox.workspace());
+            let reach = self.permission_now().reach;
+            context.sandbox = services.sandboxes.policy(reach, workspace, &services.protected);
+        }
+        context
+    }
+
+    /// While a plan is to be accepted, nothing but reading.
+    fn permission_now(&self) -> Permission {
+        if self.context.state.is_planning() {
+            self.permission.intersect(Permission::READ_ONLY)
+        } else {
+            self.permission
+        }
+    }
+
     fn places(&self) -> &Places {
         self.places.get_or_init(|| {
             let policy = &self.context.sandbox;
@@ -293,51 +344,98 @@ impl CallDesk {
         &self,
         no: CallNo,
         tool: &dyn Tool,
-        (input, word): (&Value, Word),
-        effect: &Effect,
+        (input, effect): (&Value, &Effect),
+        hook: HookVerdict,
         cancel: &CancelToken,
-    ) -> Result<(), Stop> {
-        let (asked, tool) = (tool, tool.name());
-        let denied = |reason: String| {
-            Stop::Denied(Denial { tool: tool.to_owned(), subject: self.redacted(&what(effect)), reason })
+    ) -> Result<Passed, Stop> {
+        let folder = self.context.folder.current();
+        let call = Call {
+            tool: tool.name(),
+            aliases: tool.aliases(),
+            input,
+            effect,
+            workspace: self.context.sandbox.workspace(),
+            folder: &folder,
         };
-        let decision = word.heeded(self.permission, effect, decide(self.permission, effect, self.places()));
-        let (why, remedy) = match decision {
-            Decision::Allow => return Ok(()),
-            Decision::Deny { reason } => return Err(denied(self.redacted(&reason))),
-            Decision::Ask { why, remedy } => (self.redacted(&why), remedy),
-        };
-        match self.before_question(no, asked, input, &why, cancel).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(reason) => return Err(denied(reason)),
-        }
-        self.events.send(AgentEvent::Asking { call: no, tool: tool.to_owned() }).await;
-        let question = AskRequest {
-            agent: self.id.clone(),
-            label: self.label.clone(),
-            tool: tool.to_owned(),
-            subject: self.redacted(&what(effect)),
-            why: why.clone(),
-        };
-        let reply = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(Stop::Cancelled),
-            reply = self.services.asker.ask(question) => reply,
-            reply = self.calling_for_attention(tool, cancel) => reply,
-        };
-        match reply {
-            Reply::Allow => Ok(()),
-            Reply::Deny { message: None } => Err(denied("the user said no".to_owned())),
-            Reply::Deny { message: Some(words) } => {
-                Err(denied(format!("the user said no: {}", self.redacted(&words))))
-            }
-            Reply::Nobody => Err(denied(format!("{why}; nobody is there to ask; {remedy} would allow it"))),
+        match decide(self.permission_now(), &call, self.places(), &self.services.rules, &hook) {
+            Decision::Allow { by } => Ok(by.map(|by| (Verdict::Allowed, by))),
+            Decision::Deny { reason, by } => Err(self.denied(tool, (input, effect), &reason, by)),
+            Decision::Ask(question) => self.ask(no, tool, (input, effect), question, cancel).await,
         }
     }
 
+    /// A person's word.
+    async fn ask(
+        &self,
+        no: CallNo,
+        tool: &dyn Tool,
+        (input, effect): (&Value, &Effect),
+        question: Question,
+        cancel: &CancelToken,
+    ) -> Result<Passed, Stop> {
+        let why = self.redacted(&question.why);
+        match self.before_question(no, tool, input, &why, cancel).await {
+            Ok(true) if question.is_of_mode => {
+                return Ok(Some((Verdict::Allowed, "a PermissionRequest hook".to_owned())));
+            }
+            Ok(_) => {}
+            Err(reason) => {
+                let by = Some("a PermissionRequest hook".to_owned());
+                return Err(self.denied(tool, (input, effect), &reason, by));
+            }
+        }
+        self.events.send(AgentEvent::Asking { call: no, tool: tool.name().to_owned() }).await;
+        let remedy = question.remedy.clone();
+        let request = self.request(tool, (input, effect), question);
+        let reply = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Stop::Cancelled),
+            reply = self.services.asker.ask(request) => reply,
+            reply = self.calling_for_attention(tool.name(), cancel) => reply,
+        };
+        let denied = |reason: &str, by: Option<&str>| {
+            Err(self.denied(tool, (input, effect), reason, by.map(str::to_owned)))
+        };
+        match reply {
+            Reply::Allow => Ok(Some((Verdict::Answered, "the user".to_owned()))),
+            Reply::Deny { message: None } => denied(&format!("the user said no ({why})"), Some("the user")),
+            Reply::Deny { message: Some(words) } => {
+                denied(&format!("the user said no: {words} ({why})"), Some("the user"))
+            }
+            Reply::Nobody => denied(&format!("{why}; nobody is there to ask; {remedy} would allow it"), None),
+        }
+    }
+
+    fn request(&self, tool: &dyn Tool, (input, effect): (&Value, &Effect), question: Question) -> AskRequest {
+        AskRequest {
+            agent: self.id.clone(),
+            label: self.label.clone(),
+            tool: tool.name().to_owned(),
+            subject: self.redacted(&what(input, effect)),
+            parts: question.parts.iter().map(|part| self.redacted(part)).collect(),
+            why: self.redacted(&question.why),
+            // A rule that holds a secret is not written anywhere.
+            rule: question.rule.filter(|rule| self.redacted(rule) == *rule),
+        }
+    }
+
+    fn denied(
+        &self,
+        tool: &dyn Tool,
+        (input, effect): (&Value, &Effect),
+        reason: &str,
+        by: Option<String>,
+    ) -> Stop {
+        let denial = Denial {
+            tool: tool.name().to_owned(),
+            subject: self.redacted(&what(input, effect)),
+            reason: self.redacted(reason),
+        };
+        Stop::Denied { denial, by }
+    }
+
     async fn call(&self, tool: &dyn Tool, judged: &Effect, input: Value, cancel: &CancelToken) -> CallResult {
-        let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
+        let context = self.lent(cancel);
         let called = AssertUnwindSafe(tool.call(&context, judged, input)).catch_unwind().await;
         let called = called.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
         let mut result = match called {
@@ -368,18 +466,28 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// The command or the paths of a call.
-pub(super) fn what(effect: &Effect) -> String {
+/// The command or the resolved paths of a call, else what its input says.
+pub(super) fn what(input: &Value, effect: &Effect) -> String {
     if let Some(command) = &effect.executes {
         return command.clone();
     }
+    if let Some(name) = &effect.changes {
+        return name.clone();
+    }
+    if let (Some(url), true) = (&effect.url, effect.reads.is_empty()) {
+        return url.to_string();
+    }
     let paths = if effect.writes.is_empty() { &effect.reads } else { &effect.writes };
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    paths.join(", ")
+    if paths.is_empty() { word_of(input).unwrap_or_default() } else { paths.join(", ") }
 }
 
 /// The word of a call that says most.
 fn named(input: &Value, effect: Option<&Effect>) -> String {
+    word_of(input).or_else(|| effect.map(|effect| what(input, effect))).unwrap_or_default()
+}
+
+fn word_of(input: &Value) -> Option<String> {
     let keys = [
         "command",
         "pattern",
@@ -391,8 +499,7 @@ fn named(input: &Value, effect: Option<&Effect>) -> String {
         "query",
         "description",
     ];
-    let named = keys.iter().find_map(|key| input.get(*key).and_then(Value::as_str)).map(str::to_owned);
-    named.or_else(|| effect.map(what)).unwrap_or_default()
+    keys.iter().find_map(|key| input.get(*key).and_then(Value::as_str)).map(str::to_owned)
 }
 
 /// One line for people, of a text without secrets: half a secret would not be known as one.

@@ -36,7 +36,8 @@ mod tests {
 
     #[test]
     fn hunks_become_lines_with_a_head() {
-        let hunk = json!({ "oldStart": 3, "oldLines": 1, "newStart": 3, "newLines": 1, "lines": ["-key", "+b"] });
+        let hunk =
+            json!({ "oldStart": 3, "oldLines": 1, "newStart": 3, "newLines": 1, "lines": ["-key", "+b"] });
         let data = json!({ "structuredPatch": [hunk] });
         let lines = changed_lines(&data, |line| line.replace("key", "[secret]"));
         assert_eq!(lines, ["@@ -3,1 +3,1 @@", "-[secret]", "+b"]);

@@ -219,6 +219,15 @@ impl Conversation {
         self.turn
     }
 
+    pub(crate) fn toolbox(&self) -> &Arc<Toolbox> {
+        &self.rules.toolbox
+    }
+
+    /// From the next answer on, names mean these.
+    pub(crate) fn set_toolbox(&mut self, toolbox: Arc<Toolbox>) {
+        self.rules.toolbox = toolbox;
+    }
+
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended)
     }

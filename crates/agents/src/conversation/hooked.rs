@@ -8,7 +8,7 @@ use crate::effects::CallNo;
 use crate::event::EventSink;
 use crate::hooks::{Happening, HookDecision, HookEvent, Hooks, Moment, Scene, Verdict};
 use crate::outcome::Denial;
-use crate::permission::{Decision, Permission, Reach, Reply};
+use crate::permission::{HookVerdict, Reply};
 use crate::roles::LEAD;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::tasks::panic_message;
@@ -22,38 +22,11 @@ use std::time::Duration;
 /// The most that a hook may take at the end of what was cancelled.
 const LAST_WORD: Duration = Duration::from_millis(300);
 
-/// What a hook says to the rules.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Word {
-    #[default]
-    None,
-    /// Answers the question that the mode would ask.
-    Allow,
-    /// This hook wants a person to be asked.
-    Ask(String),
-}
-
-impl Word {
-    /// A hook's allow never goes past a denial or read-only; its question is asked whatever the mode allows.
-    pub(super) fn heeded(&self, mode: Permission, effect: &Effect, decision: Decision) -> Decision {
-        match (self, decision) {
-            (Self::Allow, Decision::Ask { .. }) if mode.reach != Reach::ReadOnly || effect.is_read_only() => {
-                Decision::Allow
-            }
-            (Self::Ask(hook), Decision::Allow) => Decision::Ask {
-                why: format!("PreToolUse hook `{hook}` wants it to be asked; mode in force: {mode}"),
-                remedy: "somebody at a terminal",
-            },
-            (Self::None | Self::Allow | Self::Ask(_), decision) => decision,
-        }
-    }
-}
-
 /// A call as it goes on from the hooks before it.
 pub(super) struct Heard {
     pub(super) input: Value,
     pub(super) effect: Result<Effect, ToolError>,
-    pub(super) word: Word,
+    pub(super) hook: HookVerdict,
     /// For the model, with the result.
     pub(super) said: Vec<String>,
 }
@@ -77,7 +50,7 @@ impl CallDesk {
         cancel: &CancelToken,
     ) -> Result<Heard, Box<CallReport>> {
         if !self.hooks().has(HookEvent::PreToolUse) {
-            return Ok(Heard { input, effect, word: Word::None, said: Vec::new() });
+            return Ok(Heard { input, effect, hook: HookVerdict::None, said: Vec::new() });
         }
         let what = Happening::BeforeCall {
             tool: tool.name().to_owned(),
@@ -89,7 +62,7 @@ impl CallDesk {
         if let Some(words) = verdict.cancelled {
             return Err(Box::new(CallReport::of(CallResult::error(words))));
         }
-        let word = match verdict.decision {
+        let hook = match verdict.decision {
             Some((HookDecision::Deny, hook)) => {
                 let said = verdict.messages.join("\n");
                 let said = if said.is_empty() {
@@ -99,15 +72,23 @@ impl CallDesk {
                 };
                 let denial = Denial {
                     tool: tool.name().to_owned(),
-                    subject: effect.as_ref().map(super::calls::what).unwrap_or_default(),
+                    subject: effect
+                        .as_ref()
+                        .map(|effect| super::calls::what(&input, effect))
+                        .unwrap_or_default(),
                     reason: format!("PreToolUse hook `{hook}`: {said}"),
                 };
                 let denial = Some(Denial { subject: self.redacted(&denial.subject), ..denial });
                 return Err(Box::new(CallReport { denial, ..CallReport::of(CallResult::error(said)) }));
             }
-            Some((HookDecision::Ask, hook)) => Word::Ask(hook),
-            Some((HookDecision::Allow, _)) => Word::Allow,
-            None => Word::None,
+            Some((HookDecision::Ask, hook)) => HookVerdict::Ask {
+                hook: format!("PreToolUse hook `{hook}`"),
+                reason: verdict.messages.join("\n"),
+            },
+            Some((HookDecision::Allow, hook)) => {
+                HookVerdict::Allow { hook: format!("PreToolUse hook `{hook}`") }
+            }
+            None => HookVerdict::None,
         };
         if let Some(rewritten) = verdict.input {
             let context = ToolContext { cancel: cancel.clone(), ..self.context.clone() };
@@ -115,7 +96,7 @@ impl CallDesk {
                 .unwrap_or_else(|panic| Err(ToolError::Panicked(panic_message(panic.as_ref()))));
             input = rewritten;
         }
-        Ok(Heard { input, effect, word, said: verdict.messages })
+        Ok(Heard { input, effect, hook, said: verdict.messages })
     }
 
     /// The input, where a hook after the call will want it.

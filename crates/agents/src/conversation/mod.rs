@@ -10,8 +10,11 @@ mod compacting;
 mod core;
 mod history;
 mod hooked;
+mod messages;
+mod offer;
 mod paying;
 mod reading;
+mod recall;
 mod running;
 mod schema;
 mod shell;
@@ -19,6 +22,7 @@ mod steering;
 #[cfg(test)]
 mod tests;
 mod toolbox;
+mod withdrawn;
 
 pub(crate) use calls::CallDesk;
 pub(crate) use compacting::{Compacting, Summarising, applied};
@@ -27,10 +31,13 @@ pub(crate) use history::History;
 #[cfg(test)]
 pub(crate) use history::fault;
 pub(crate) use hooked::{Refused, at_session_start, at_the_beginning, at_the_end, at_the_prompt, heeds_stop};
+pub(crate) use messages::ToUser;
+pub(crate) use offer::Offer;
+pub(crate) use recall::recall;
 pub(crate) use running::{Ended, run, without_work};
 pub use running::{NotSteered, Orders, RunningAgent};
-pub(crate) use schema::{AnswerSchema, TOOL as ANSWER_TOOL};
+pub(crate) use schema::AnswerSchema;
 pub(crate) use shell::{Remains, RequestShape, Running, Shell, Spent, failed};
 pub use steering::Heard;
-pub(crate) use toolbox::Toolbox;
 pub use toolbox::offered;
+pub(crate) use toolbox::{ToolNames, Toolbox};

@@ -7,6 +7,7 @@ use super::calls::{CallDesk, CallReport, ReadyCall};
 use super::compacting::{Compacting, Summarised};
 use super::core::{AnswerRule, CallResult, Command, Conversation, Event, PlannedCall};
 use super::history::History;
+use super::offer::Offer;
 use super::paying;
 use crate::compaction::Fullness;
 use crate::effects::CallNo;
@@ -78,6 +79,7 @@ pub(crate) struct Shell {
     pub(crate) core: Conversation,
     pub(crate) desk: Arc<CallDesk>,
     pub(crate) shape: RequestShape,
+    pub(crate) offer: Offer,
     pub(crate) transcript: Transcript,
     pub(crate) cancel: CancelToken,
     pub(crate) running: Running,
@@ -181,6 +183,9 @@ impl Shell {
             Finished::Call { call, report } if self.core.awaits(call) => {
                 self.running.tasks.remove(&Some(call));
                 self.spent.denials.extend(report.denial);
+                if let Some(decided) = &report.decided {
+                    self.write(decided);
+                }
                 if let Some(failed) = report.log_failed {
                     // The result is not lost for that.
                     let end = self::failed(FailureClass::Tool, failed.to_string());
@@ -357,7 +362,7 @@ impl Shell {
 
     async fn refused(&mut self, call: CallNo, tool: String, result: String) {
         // Only tools that exist are counted: a name that a model makes up is no key.
-        if let Some(known) = self.desk.services.registry.canonical(&tool) {
+        if let Some(known) = self.desk.services.registry.current().canonical(&tool) {
             self.count_call(known);
         }
         self.tell(AgentEvent::ToolStarted { call, tool: tool.clone(), subject: String::new() }).await;
@@ -365,6 +370,7 @@ impl Shell {
     }
 
     pub(super) async fn ask(&mut self, turn: u32, forced: Option<&'static str>, post: &Post) {
+        self.look_at_tools();
         let shape = &self.shape;
         let model = shape.models.first().cloned().unwrap_or_default();
         // A forced tool and thinking exclude each other with some services.
@@ -405,6 +411,15 @@ impl Shell {
             post(Finished::Request { epoch, report });
         });
         self.running.tasks.insert(None, task.abort_handle());
+    }
+
+    /// Tools that came, went or were asked for since the last request.
+    fn look_at_tools(&mut self) {
+        let (services, state) = (&self.desk.services, &self.desk.context.state);
+        if let Some(toolbox) = self.offer.changed(self.core.toolbox(), services, state) {
+            self.shape.tools = toolbox.specs().clone();
+            self.core.set_toolbox(toolbox);
+        }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -464,6 +479,7 @@ impl Shell {
         // What a tool left running in the background ends with its conversation.
         if !self.leaves_work {
             self.cancel.cancel();
+            self.desk.context.state.end().await;
         }
         let record = match &end {
             AgentEnd::Completed { text, output } => {
@@ -481,6 +497,7 @@ impl Shell {
     /// The conversation itself broke: what runs is dropped.
     pub(crate) fn died(&mut self, end: AgentEnd) -> AgentOutcome {
         self.cancel.cancel();
+        self.desk.context.state.over().cancel();
         for task in self.running.tasks.drain().map(|(_, task)| task) {
             task.abort();
         }

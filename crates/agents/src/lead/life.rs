@@ -398,6 +398,7 @@ impl Life {
         let hooks = self.setup.services.hooks.clone();
         at_the_end(&hooks, &scene, &events, self.cancel.is_cancelled()).await;
         self.context.cancel.cancel();
+        self.context.state.end().await;
         let closed = Record::Closed {
             at: clock::now(),
             name: self.name.clone(),
@@ -432,5 +433,9 @@ pub(super) fn fresh_context(setup: &LeadSetup, session: &OpenSession) -> ToolCon
         spill: Arc::new(session.path.with_extension("outputs")),
         redactor: services.redactor.clone(),
         env: Arc::clone(services.shared.env()),
+        state: Arc::default(),
+        ports: services.ports.clone(),
+        // Each turn has its own.
+        messenger: None,
     }
 }

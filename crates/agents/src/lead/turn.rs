@@ -3,7 +3,7 @@
 use super::command::LeadCommand;
 use super::event::LeadEvent;
 use super::life::{Flow, Life, Waiting, Wrapped};
-use crate::conversation::{AnswerRule, Beginning, Ended, Heard, Orders, Remains, run};
+use crate::conversation::{AnswerRule, Beginning, Ended, Heard, Orders, Remains, ToUser, run};
 use crate::event::EventSink;
 use crate::outcome::{AgentEnd, FailureClass};
 use crate::request::AgentRequest;
@@ -77,6 +77,7 @@ impl Life {
         // The conversation ends what it runs; what it leaves behind belongs to the session.
         let mut context = self.context.clone();
         context.cancel = self.context.cancel.child_token();
+        context.messenger = Some(Arc::new(ToUser(events.clone())));
         let (services, request) = (self.setup.services.clone(), self.request(held));
         let scene = scene(&request);
         let shell = assemble(services, (request, &scene), (events, context), AnswerRule::Text, past);

@@ -16,8 +16,13 @@ pub struct AskRequest {
     pub tool: String,
     /// The command line or the resolved paths.
     pub subject: String,
+    /// Each simple command of a line that has several.
+    pub parts: Vec<String>,
     /// Why it is asked: names the mode in force and what the call needs.
     pub why: String,
+    /// The rule that an answer for always writes, and that may be answered for the session; `None`: it is asked each
+    /// time.
+    pub rule: Option<String>,
 }
 
 /// The answer.

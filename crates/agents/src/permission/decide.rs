@@ -1,292 +1,310 @@
-//! The first gate: what a call would do, held against the mode. Pure.
+//! The order in which it is decided about a call: deny rules, a hook, ask rules, allow rules or the mode, a person.
 //!
-//! Owns the order of the checks. Must not know tools, rules files or who answers a question.
+//! Owns that order and the words of a decision. Must not know how a question is shown or a hook is run.
 
-use super::mode::{Asking, Permission, Reach};
+use super::contain::{Contained, OpenedBy, Places, contain};
+use super::mode::{Asking, Permission};
+use super::rule::{Subject, exact};
+use super::rules::{Allowed, Call, RuleSet, Said, host_of};
+use super::shell::analyse;
 use claw_tools::tool::Effect;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
-/// What the sandbox of commands holds for this agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wall {
-    /// Nothing: a command could do anything.
-    Absent,
-    /// A command writes only where its mode lets it, and has no network.
-    Holds,
-}
-
-/// The places that decisions are about. All paths resolved and absolute.
-#[derive(Clone, Debug)]
-pub struct Places {
-    /// Writes stay below.
-    pub workspace: PathBuf,
-    /// The workspace is a folder of claw's own state that it lent to the agent.
-    pub is_lent: bool,
-    /// Folders outside it that may be written.
-    pub writable: Vec<PathBuf>,
-    /// Files and folders outside it that may be read.
-    pub readable: Vec<PathBuf>,
-    /// Never written, wherever they are (claw's own state, the running workflow file).
-    pub protected: Vec<PathBuf>,
-    /// What holds commands.
-    pub wall: Wall,
-}
-
-impl Places {
-    fn holds(&self, path: &Path) -> bool {
-        is_within(path, &self.workspace) || self.writable.iter().any(|place| is_within(path, place))
-    }
+/// What a hook says of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HookVerdict {
+    /// No hook speaks of it.
+    #[default]
+    None,
+    /// It answers the question that the mode would ask, and no other.
+    Allow {
+        /// The hook, such as "PreToolUse hook `check.sh`".
+        hook: String,
+    },
+    /// A person is asked.
+    Ask {
+        /// The hook, such as "PreToolUse hook `check.sh`".
+        hook: String,
+        /// Its words.
+        reason: String,
+    },
+    /// It does not run.
+    Deny {
+        /// The hook, such as "PreToolUse hook `check.sh`".
+        hook: String,
+        /// Its words.
+        reason: String,
+    },
 }
 
 /// What happens with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It runs.
-    Allow,
-    /// A person is asked.
-    Ask {
-        /// Names the mode in force and what the call needs.
-        why: String,
-        /// The flag that would allow it, for when nobody is there.
-        remedy: &'static str,
+    Allow {
+        /// The rule or the hook that let it pass; `None`: the mode.
+        by: Option<String>,
     },
+    /// A person is asked.
+    Ask(Question),
     /// It does not run.
     Deny {
-        /// Names the mode in force and what the call needs.
+        /// Names the mode in force, the mode that is needed, and the rule or the hook.
         reason: String,
+        /// The rule or the hook; `None`: the mode.
+        by: Option<String>,
     },
 }
 
-const WORKSPACE_WRITE: &str = "--permission-mode workspace-write";
-const FULL_ACCESS: &str = "--permission-mode danger-full-access";
-const DEFAULT_ASKING: &str =
-    "a mode that does not ask for every effect, such as --permission-mode workspace-write";
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Names the mode in force, what the call needs, and the rule or the hook that asks.
+    pub why: String,
+    /// Each simple command of a line; what is outside about a path.
+    pub parts: Vec<String>,
+    /// What would let it pass where nobody is there.
+    pub remedy: String,
+    /// The mode asks, and nothing else: a hook may answer.
+    pub is_of_mode: bool,
+    /// The rule that an answer for always writes; `None`: it is asked each time.
+    pub rule: Option<String>,
+}
+
+/// What a model may write to get out of its sandbox: never obeyed, always asked.
+const SWITCHES: [&str; 3] = ["dangerouslyDisableSandbox", "dangerously_disable_sandbox", "disable_sandbox"];
+/// Simple commands that a question shows.
+const MOST_PARTS: usize = 40;
 
 /// Decides about one call.
-pub fn decide(mode: Permission, effect: &Effect, places: &Places) -> Decision {
-    if let Some(path) = effect.writes.iter().find(|path| is_protected(path, places)) {
-        let reason = format!(
-            "{} governs claw itself and is never written by a tool, in any mode (mode in force: {mode}); a person can change it",
-            path.display()
-        );
-        return Decision::Deny { reason };
-    }
-    let decision = match mode.reach {
-        Reach::ReadOnly => read_only(mode, effect, places),
-        Reach::WorkspaceWrite => workspace_write(mode, effect, places),
-        Reach::DangerFullAccess => Decision::Allow,
-    };
-    ask_strictly(mode, effect, decision)
-}
-
-fn read_only(mode: Permission, effect: &Effect, places: &Places) -> Decision {
-    let needs_more = if let Some(path) = effect.writes.first() {
-        Some(format!("writes {}", path.display()))
-    } else if effect.executes.is_some() && places.wall == Wall::Absent {
-        Some("runs a command, and no sandbox is there to keep it from writing".to_owned())
-    } else {
-        None
-    };
-    match needs_more {
-        Some(what) => Decision::Deny {
-            reason: format!(
-                "the call {what}; mode in force: {mode}, needed: workspace-write ({WORKSPACE_WRITE})"
-            ),
+pub fn decide(
+    mode: Permission,
+    call: &Call<'_>,
+    places: &Places,
+    rules: &RuleSet,
+    hook: &HookVerdict,
+) -> Decision {
+    let said = rules.about(call);
+    let judge = Judge { mode, call, places, said: &said };
+    match judge.decide(hook) {
+        // A mode that never asks says no.
+        Decision::Ask(question) if mode.asking == Asking::Never => Decision::Deny {
+            reason: format!("{}; this mode never asks; {} would allow it", question.why, question.remedy),
+            by: None,
         },
-        None => outside(mode, effect, places),
+        decision => decision,
     }
 }
 
-fn workspace_write(mode: Permission, effect: &Effect, places: &Places) -> Decision {
-    if let Some(path) = effect.writes.iter().find(|path| !places.holds(path)) {
-        return ask(mode, &format!("writes {}, outside the workspace", path.display()));
-    }
-    if effect.executes.is_some() && places.wall == Wall::Absent {
-        return ask(mode, "runs a command, and no sandbox is there to hold it");
-    }
-    outside(mode, effect, places)
+/// What else than a person may answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    /// Nothing.
+    No,
+    /// A rule.
+    Rule,
+    /// A rule or a hook: it is the mode's question.
+    Mode,
 }
 
-/// Reads and the network, alike in both modes that have a sandbox.
-fn outside(mode: Permission, effect: &Effect, places: &Places) -> Decision {
-    let readable =
-        |path: &Path| places.holds(path) || places.readable.iter().any(|place| is_within(path, place));
-    if let Some(path) = effect.reads.iter().find(|path| !readable(path)) {
-        return ask(mode, &format!("reads {}, outside the workspace", path.display()));
-    }
-    // A command in the sandbox has no network there, whatever it asks for.
-    if effect.network {
-        return ask(mode, "uses the network");
-    }
-    Decision::Allow
+struct Judge<'a> {
+    mode: Permission,
+    call: &'a Call<'a>,
+    places: &'a Places,
+    said: &'a Said<'a>,
 }
 
-fn ask(mode: Permission, what: &str) -> Decision {
-    Decision::Ask {
-        why: format!("the call {what}; mode in force: {mode}, needed: danger-full-access"),
-        remedy: FULL_ACCESS,
-    }
-}
-
-/// `EveryEffect` turns an allowed effect into a question; `Never` turns a question into a denial.
-fn ask_strictly(mode: Permission, effect: &Effect, decision: Decision) -> Decision {
-    match (mode.asking, decision) {
-        (Asking::EveryEffect, Decision::Allow) if !effect.is_read_only() => Decision::Ask {
-            why: format!("mode in force: {mode}, which asks for every effect"),
-            remedy: DEFAULT_ASKING,
-        },
-        (Asking::Never, Decision::Ask { why, remedy }) => {
-            Decision::Deny { reason: format!("{why}; this mode never asks; {remedy} would allow it") }
+impl Judge<'_> {
+    fn decide(&self, hook: &HookVerdict) -> Decision {
+        let mode = self.mode;
+        if let Some(rule) = self.said.deny {
+            let reason = format!("the {rule} denies it; mode in force: {mode}; no mode allows it");
+            return Decision::Deny { reason, by: Some(rule.to_string()) };
         }
-        (Asking::OutsideSandbox | Asking::EveryEffect | Asking::Never, decision) => decision,
+        if let HookVerdict::Deny { hook, reason } = hook {
+            let reason = format!("the {hook} denies it: {reason}; mode in force: {mode}");
+            return Decision::Deny { reason, by: Some(hook.clone()) };
+        }
+        let contained = contain(mode, self.call.effect, self.places);
+        if let Contained::Beyond { what, needed } = &contained {
+            let reason = format!(
+                "the call {what}; mode in force: {mode}, needed: {needed} (--permission-mode {needed})"
+            );
+            return Decision::Deny { reason, by: None };
+        }
+        self.must_ask(hook).unwrap_or_else(|| self.by_rule_or_mode(hook, contained))
+    }
+
+    /// What no allow rule and no hook answers.
+    fn must_ask(&self, hook: &HookVerdict) -> Option<Decision> {
+        let remedy = "a person's word at a terminal".to_owned();
+        if let HookVerdict::Ask { hook, reason } = hook {
+            return Some(self.ask(
+                format!(
+                    "the {hook} wants it to be asked{}{reason}",
+                    if reason.is_empty() { "" } else { ": " }
+                ),
+                remedy,
+                Lasting::No,
+            ));
+        }
+        if let Some(rule) = self.said.ask {
+            return Some(self.ask(format!("the {rule} asks for it"), remedy, Lasting::No));
+        }
+        if let Some(rule) = self.said.perhaps {
+            let why = format!("it cannot be known whether the {rule} is about it");
+            let remedy = "a command that can be read before it runs".to_owned();
+            return Some(self.ask(why, remedy, Lasting::No));
+        }
+        let switch = SWITCHES.iter().find(|switch| {
+            self.call.input.get(**switch).is_some_and(|value| !matches!(value.as_bool(), Some(false)))
+        })?;
+        let why =
+            format!("the call wants to leave the sandbox ({switch}); it stays inside whatever the answer is");
+        Some(self.ask(why, "the same call without that field".to_owned(), Lasting::No))
+    }
+
+    fn by_rule_or_mode(&self, hook: &HookVerdict, contained: Contained) -> Decision {
+        let by_hook = match hook {
+            HookVerdict::Allow { hook } => Some(hook.clone()),
+            HookVerdict::None | HookVerdict::Ask { .. } | HookVerdict::Deny { .. } => None,
+        };
+        let allowed = self.allowed(&contained);
+        if let Some(by) = allowed {
+            return Decision::Allow { by: Some(by) };
+        }
+        if let Allowed::Partly { rule, rest } = &self.said.allow {
+            let rest =
+                if rest.is_empty() { "this input".to_owned() } else { format!("`{}`", rest.join("`, `")) };
+            let why = format!("the {rule} does not cover {rest}");
+            return self.ask(why, self.rule_remedy(), Lasting::Rule);
+        }
+        let question = match contained {
+            Contained::Outside { what, opened_by } => Some((what, opened_by)),
+            Contained::Inside | Contained::Beyond { .. } => None,
+        };
+        match (question, by_hook) {
+            (Some((what, OpenedBy::Person)), _) => {
+                let remedy = "nothing but a person's word at a terminal".to_owned();
+                self.ask(format!("the call {what}; needed: a person's word"), remedy, Lasting::No)
+            }
+            (Some(_), Some(by)) => Decision::Allow { by: Some(by) },
+            (Some((what, OpenedBy::Rule | OpenedBy::PathRule)), None) => {
+                let remedy = format!("{} or --permission-mode danger-full-access", self.rule_remedy());
+                self.ask(format!("the call {what}; needed: danger-full-access"), remedy, Lasting::Mode)
+            }
+            (None, None) if self.asks_for_all() => {
+                let remedy = format!(
+                    "{} or a mode that does not ask for every effect, such as --permission-mode workspace-write",
+                    self.rule_remedy()
+                );
+                self.ask("this mode asks for every effect".to_owned(), remedy, Lasting::Mode)
+            }
+            (None, by) => Decision::Allow { by },
+        }
+    }
+
+    /// The rule that lets the call pass, inside the sandbox of its mode or by the very name of what is outside.
+    fn allowed(&self, contained: &Contained) -> Option<String> {
+        let opened_by = match contained {
+            Contained::Inside => None,
+            Contained::Outside { opened_by, .. } => Some(*opened_by),
+            Contained::Beyond { .. } => return None,
+        };
+        match (&self.said.allow, opened_by) {
+            (Allowed::Tool(rule), None | Some(OpenedBy::Rule))
+            | (Allowed::Named(rule), None | Some(OpenedBy::Rule | OpenedBy::PathRule)) => {
+                Some(rule.to_string())
+            }
+            (Allowed::Tool(_), Some(OpenedBy::PathRule))
+            | (Allowed::Tool(_) | Allowed::Named(_), Some(OpenedBy::Person))
+            | (Allowed::No | Allowed::Partly { .. }, _) => None,
+        }
+    }
+
+    fn asks_for_all(&self) -> bool {
+        self.mode.asking == Asking::EveryEffect && !self.call.effect.is_read_only()
+    }
+
+    fn ask(&self, what: String, remedy: String, lasting: Lasting) -> Decision {
+        Decision::Ask(Question {
+            why: format!("{what}; mode in force: {}", self.mode),
+            parts: self.parts(),
+            remedy,
+            is_of_mode: lasting == Lasting::Mode,
+            rule: (lasting != Lasting::No).then(|| self.rule()),
+        })
+    }
+
+    /// The rule that would allow exactly this call.
+    fn rule(&self) -> String {
+        let effect = self.call.effect;
+        let tool = self.call.tool;
+        if let Some(line) = &effect.executes {
+            return exact(tool, line.trim());
+        }
+        if let Some(path) = effect.writes.first().or(effect.reads.first()) {
+            return exact(tool, &format!("/{}", path.display()));
+        }
+        match Subject::of(self.call.input) {
+            Subject::Url(address) if host_of(&address).is_some() => {
+                format!("{tool}(domain:{})", host_of(&address).unwrap_or_default())
+            }
+            Subject::Url(text) | Subject::Command(text) | Subject::Path(text) => exact(tool, text.trim()),
+            Subject::Text(_) => tool.to_owned(),
+        }
+    }
+
+    fn rule_remedy(&self) -> String {
+        format!("the allow rule `{}`", self.rule())
+    }
+
+    /// Each simple command, so that none hides behind another.
+    fn parts(&self) -> Vec<String> {
+        let Some(line) = &self.call.effect.executes else { return Vec::new() };
+        let analysis = analyse(line);
+        let mut parts: Vec<String> =
+            analysis.commands.iter().take(MOST_PARTS).map(|part| part.shown()).collect();
+        if analysis.commands.len() > MOST_PARTS {
+            parts.push(format!("and {} more", analysis.commands.len() - MOST_PARTS));
+        }
+        parts.extend(analysis.doubts.iter().map(|doubt| format!("not known: {doubt}")));
+        // The line itself is shown: a list of one would say it twice.
+        if parts.len() < 2 { Vec::new() } else { parts }
     }
 }
 
-/// By component: `/src/ab` is not within `/src/a`. A path with `..` is within nothing.
-fn is_within(path: &Path, place: &Path) -> bool {
-    path.starts_with(place) && !path.components().any(|part| part == Component::ParentDir)
+/// Why a command of a workflow file never runs, as far as that is known before it is whole. `None`: it may.
+pub fn refuses_command(line: &str, rules: &RuleSet, workspace: &Path) -> Option<String> {
+    said_of_command(line, rules, workspace, |said| said.deny.map(|rule| format!("the {rule} denies it")))
 }
 
-/// Names that govern claw, below any folder, even when they do not exist yet.
-fn is_protected(path: &Path, places: &Places) -> bool {
-    // What is protected and lies above a lent folder does not protect what is in it.
-    let lent = |place: &Path| {
-        places.is_lent && places.workspace.starts_with(place) && is_within(path, &places.workspace)
-    };
-    places.protected.iter().any(|place| path.starts_with(place) && !lent(place))
-        || governs(path, &places.workspace)
-}
-
-fn governs(path: &Path, workspace: &Path) -> bool {
-    // The workspace itself may lie below such a folder (a worktree in claw's state): only what is below counts.
-    let below = path.strip_prefix(workspace).unwrap_or(path);
-    let names: Vec<&str> = below.components().filter_map(|part| part.as_os_str().to_str()).collect();
-    names.iter().enumerate().any(|(at, name)| match *name {
-        ".claw" | ".claude" | ".mcp.json" => true,
-        // The folder itself too: replacing `.git` replaces what is in it.
-        ".git" => matches!(
-            names.get(at + 1).copied(),
-            None | Some("config" | "config.worktree" | "commondir" | "hooks")
-        ),
-        _ => false,
+/// Why a command of a workflow file does not run now. It asks nobody, so what would be asked is refused. `None`: it runs.
+pub fn holds_back_command(line: &str, rules: &RuleSet, workspace: &Path) -> Option<String> {
+    said_of_command(line, rules, workspace, |said| {
+        let denied = said.deny.map(|rule| format!("the {rule} denies it"));
+        let unclear = || {
+            said.perhaps
+                .map(|rule| format!("it cannot be known before it runs whether the {rule} is about it"))
+        };
+        let asked = || {
+            said.ask.map(|rule| format!("the {rule} asks for it, and a command of a workflow asks nobody"))
+        };
+        denied.or_else(unclear).or_else(asked)
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn places(wall: Wall) -> Places {
-        Places {
-            workspace: "/src/a".into(),
-            is_lent: false,
-            writable: vec!["/cache".into()],
-            readable: vec!["/state/out".into()],
-            protected: vec!["/src/a/flow.toml".into()],
-            wall,
-        }
-    }
-    fn writes(path: &str) -> Effect {
-        Effect { reads: vec![path.into()], writes: vec![path.into()], ..Effect::default() }
-    }
-    fn reads(path: &str) -> Effect {
-        Effect { reads: vec![path.into()], ..Effect::default() }
-    }
-    fn runs() -> Effect {
-        Effect { executes: Some("make".into()), ..Effect::default() }
-    }
-    fn is_ask(decision: &Decision) -> bool {
-        matches!(decision, Decision::Ask { .. })
-    }
-    fn is_deny(decision: &Decision) -> bool {
-        matches!(decision, Decision::Deny { .. })
-    }
-
-    #[test]
-    fn the_workspace_is_compared_by_component() {
-        let held = places(Wall::Holds);
-        let mode = Permission::WORKSPACE_WRITE;
-        assert_eq!(decide(mode, &writes("/src/a/src/x.rs"), &held), Decision::Allow);
-        assert_eq!(decide(mode, &writes("/cache/x"), &held), Decision::Allow);
-        assert!(is_ask(&decide(mode, &writes("/src/ab/x.rs"), &held)));
-        assert!(is_ask(&decide(mode, &writes("/src/a/../b/x.rs"), &held)));
-        assert!(is_ask(&decide(mode, &reads("/etc/passwd"), &held)));
-        assert_eq!(decide(mode, &reads("/state/out/one.txt"), &held), Decision::Allow);
-    }
-
-    #[test]
-    fn what_governs_is_never_written_in_any_mode() {
-        let held = places(Wall::Holds);
-        for mode in [Permission::READ_ONLY, Permission::WORKSPACE_WRITE, Permission::DANGER_FULL_ACCESS] {
-            for path in [
-                "/src/a/.claw/settings.json",
-                "/src/a/sub/.claude/agents/x.md",
-                "/src/a/.mcp.json",
-                "/src/a/.git/config",
-                "/src/a/.git/hooks/pre-commit",
-                "/src/a/.git/commondir",
-                "/src/a/sub/.git/config.worktree",
-                "/src/a/.git",
-                "/src/a/flow.toml",
-            ] {
-                assert!(is_deny(&decide(mode, &writes(path), &held)), "{mode} {path}");
-            }
-        }
-        let mode = Permission::WORKSPACE_WRITE;
-        assert_eq!(decide(mode, &writes("/src/a/.gitignore"), &held), Decision::Allow);
-        assert_eq!(decide(mode, &writes("/src/a/.git/info/exclude"), &held), Decision::Allow);
-    }
-
-    #[test]
-    fn a_lent_folder_is_written_and_the_state_around_it_is_not() {
-        let mut lent = Places { protected: vec!["/src".into()], ..places(Wall::Holds) };
-        let mode = Permission::WORKSPACE_WRITE;
-        assert!(is_deny(&decide(mode, &writes("/src/a/x"), &lent)));
-        lent.is_lent = true;
-        assert_eq!(decide(mode, &writes("/src/a/x"), &lent), Decision::Allow);
-        for path in ["/src/b/x", "/src/a/.claw/x", "/src/a/../key", "/src/a/.git"] {
-            assert!(is_deny(&decide(mode, &writes(path), &lent)), "{path}");
-        }
-    }
-
-    #[test]
-    fn read_only_denies_without_a_question_and_names_both_modes() {
-        let decision = decide(Permission::READ_ONLY, &writes("/src/a/x"), &places(Wall::Holds));
-        let Decision::Deny { reason } = decision else { panic!("{decision:?}") };
-        assert!(reason.contains("read-only") && reason.contains("workspace-write"), "{reason}");
-        assert!(is_deny(&decide(Permission::READ_ONLY, &runs(), &places(Wall::Absent))));
-        assert_eq!(decide(Permission::READ_ONLY, &runs(), &places(Wall::Holds)), Decision::Allow);
-    }
-
-    #[test]
-    fn without_a_sandbox_commands_are_asked_and_reading_goes_on() {
-        let bare = places(Wall::Absent);
-        assert!(is_ask(&decide(Permission::WORKSPACE_WRITE, &runs(), &bare)));
-        assert_eq!(decide(Permission::WORKSPACE_WRITE, &reads("/src/a/x"), &bare), Decision::Allow);
-        assert_eq!(decide(Permission::DANGER_FULL_ACCESS, &runs(), &bare), Decision::Allow);
-    }
-
-    #[test]
-    fn the_strictness_of_asking_is_applied_last() {
-        let held = places(Wall::Holds);
-        let prompt: Permission = "prompt".parse().unwrap();
-        assert!(is_ask(&decide(prompt, &writes("/src/a/x"), &held)));
-        assert_eq!(decide(prompt, &reads("/src/a/x"), &held), Decision::Allow);
-        let silent: Permission = "dontAsk".parse().unwrap();
-        assert_eq!(decide(silent, &writes("/src/a/x"), &held), Decision::Allow);
-        let denied = decide(silent, &writes("/etc/x"), &held);
-        let Decision::Deny { reason } = denied else { panic!("{denied:?}") };
-        assert!(reason.contains("--permission-mode danger-full-access"), "{reason}");
-    }
-
-    #[test]
-    fn a_worktree_below_claws_own_state_is_still_a_workspace() {
-        let mut held = places(Wall::Holds);
-        held.workspace = "/src/.claw/trees/n1".into();
-        assert_eq!(
-            decide(Permission::WORKSPACE_WRITE, &writes("/src/.claw/trees/n1/x"), &held),
-            Decision::Allow
-        );
-        assert!(is_deny(&decide(Permission::WORKSPACE_WRITE, &writes("/src/.claw/trees/n2/x"), &held)));
-    }
+fn said_of_command<T>(
+    line: &str,
+    rules: &RuleSet,
+    workspace: &Path,
+    of: impl Fn(&Said<'_>) -> Option<T>,
+) -> Option<T> {
+    let input = serde_json::json!({ "command": line });
+    let effect = Effect { executes: Some(line.to_owned()), ..Effect::default() };
+    let (tool, aliases) = ("bash", ["shell"].as_slice());
+    of(&rules.about(&Call { tool, aliases, input: &input, effect: &effect, workspace, folder: workspace }))
 }
+
+#[cfg(test)]
+mod tests;

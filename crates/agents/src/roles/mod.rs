@@ -13,3 +13,4 @@ mod verification;
 pub use catalog::{Added, Catalog, UnknownAgent};
 pub(crate) use lead::LEAD;
 pub use lead::lead;
+pub(crate) use verification::NAME as VERIFICATION;

@@ -77,6 +77,7 @@ impl Told {
             }
             Record::Meta { .. }
             | Record::Abandoned { .. }
+            | Record::Permission { .. }
             | Record::End(_)
             | Record::Snapshot { .. }
             | Record::Agent { .. }

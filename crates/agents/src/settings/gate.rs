@@ -165,8 +165,8 @@ fn policies(gated: &mut Vec<Gated>) {
     gated.retain(|one| {
         let leaf = &one.leaf;
         let is_rule = leaf.is_at(&["permissions", "allow"]) || leaf.is_at(&["permissions", "ask"]);
-        leaf.place.source.scope == Scope::Managed
-            || !(hooks && leaf.is_below(&["hooks"])) && !(rules && is_rule)
+        let is_hook = leaf.is_below(&["hooks"]);
+        leaf.place.source.scope == Scope::Managed || !(hooks && is_hook || rules && is_rule)
     });
 }
 

@@ -85,6 +85,11 @@ impl Loaded {
         Self { places, diagnostics, gated, stamps, beside }
     }
 
+    /// The files that were there, low to high.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.stamps.iter().filter(|stamp| stamp.seen.is_some()).map(|stamp| stamp.path.as_path())
+    }
+
     /// What keeps claw from starting.
     pub fn errors(&self) -> Vec<Diagnostic> {
         self.of(Severity::Error)

@@ -20,7 +20,7 @@ wins:
 
 Objects merge, single values replace, lists of rules, hooks and servers add up. `claw config` shows every value, where it
 stands and what it shadows. A wrong type, broken JSON or a key that stands twice keeps claw from starting; an unknown key
-is a warning.
+is a warning. Files are read when a command starts; what is under way keeps what it began with.
 
 What a repository brings (2 and 3) and is marked *after trust* counts only after your decision on that very item, see
 `claw trust`; *not from a repository*: its word never counts.

@@ -101,6 +101,7 @@ impl Facts {
             Record::Repaired { said } => self.told.extend(said),
             Record::Closed { .. }
             | Record::Prompt { .. }
+            | Record::Permission { .. }
             | Record::Meta { .. }
             | Record::Message { .. }
             | Record::Usage { .. }

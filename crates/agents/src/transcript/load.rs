@@ -205,7 +205,7 @@ impl Loaded {
             | Record::Agent { .. }
             | Record::Repaired { .. }
             | Record::Closed { .. } => self.facts.take(record),
-            Record::Meta { .. } | Record::Abandoned { .. } => {}
+            Record::Meta { .. } | Record::Abandoned { .. } | Record::Permission { .. } => {}
         }
     }
 

@@ -13,5 +13,5 @@ pub use facts::{Facts, Head, Snapshot, StartedAgent};
 pub use load::{Loaded, OpenCall, Repair, TranscriptError, load};
 pub(crate) use raw::{INTERRUPTED, interrupted};
 pub use raw::{Mark, cut_results};
-pub use record::{End, Record, VERSION, Was};
+pub use record::{End, Record, VERSION, Verdict, Was};
 pub(crate) use writer::{Opened, Transcript};

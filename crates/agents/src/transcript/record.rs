@@ -47,6 +47,18 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     },
+    /// What was decided about a call, where the mode alone did not let it pass.
+    Permission {
+        /// The call, as `turn.index`.
+        call: String,
+        /// Canonical name.
+        tool: String,
+        /// What.
+        verdict: Verdict,
+        /// The rule with its place, the hook, or the person; none: the mode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// A try that was thrown away: never part of the history.
     Abandoned {
         /// What had come.
@@ -174,6 +186,18 @@ pub enum Was {
     },
     /// Too large or unreadable: it cannot be put back.
     Unknown,
+}
+
+/// What was decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A rule or a hook let it pass.
+    Allowed,
+    /// A person let it pass.
+    Answered,
+    /// It did not run.
+    Denied,
 }
 
 /// How an attempt ended.

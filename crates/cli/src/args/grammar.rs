@@ -1,6 +1,7 @@
 //! The grammar: one struct for each command, as typed.
 
 use super::library::{AgentsCommand, SkillsCommand};
+use super::machine::{DoctorFlags, SandboxFlags};
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, SettingsFlags, TrustCommand};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -67,6 +68,10 @@ pub(super) enum Sub {
     Login(LoginFlags),
     /// Remove what `claw login` kept
     Logout(LoginFlags),
+    /// Run a command in the sandbox of this folder
+    Sandbox(SandboxFlags),
+    /// Tell what claw finds on this machine: sandbox, credentials, git, terminal, state
+    Doctor(DoctorFlags),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -99,6 +104,17 @@ pub enum GraphForm {
     Dot,
 }
 
+impl GraphForm {
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ascii => "ascii",
+            Self::Mermaid => "mermaid",
+            Self::Dot => "dot",
+        }
+    }
+}
+
 /// Flags of a conversation.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TalkFlags {
@@ -120,11 +136,11 @@ pub struct TalkFlags {
     /// End after so many turns
     #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
     pub max_turns: Option<u32>,
-    /// Offer these tools only (names, by comma, repeatable)
-    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS", value_delimiter = ',')]
+    /// Offer these tools only, and let them run: names or rules such as `Bash(git log:*)`, by comma, repeatable
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS")]
     pub allowed_tools: Vec<String>,
-    /// Do not offer these tools (names, by comma, repeatable)
-    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS", value_delimiter = ',')]
+    /// Do not offer these tools, or deny these inputs of them: names or rules, by comma, repeatable
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS")]
     pub disallowed_tools: Vec<String>,
     /// Add this text to the end of the system prompt
     #[arg(long, value_name = "TEXT")]
@@ -202,6 +218,12 @@ pub struct RunFlags {
     /// Let danger-full-access hold for root too
     #[arg(long)]
     pub allow_root: bool,
+    /// Let these calls of agents run without a question: names of tools or rules, by comma, repeatable
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "RULES")]
+    pub allowed_tools: Vec<String>,
+    /// Deny these calls of agents: names of tools or rules, by comma, repeatable
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "RULES")]
+    pub disallowed_tools: Vec<String>,
     /// Ask nobody: what would be asked is denied
     #[arg(long)]
     pub no_ask: bool,

@@ -2,6 +2,7 @@
 
 use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
 use super::library::{AgentsCommand, SkillsCommand};
+use super::machine::{DoctorFlags, SandboxFlags};
 use super::misuse;
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, TrustCommand};
@@ -38,6 +39,10 @@ pub enum Command {
     Login(LoginFlags),
     /// `claw logout`.
     Logout(LoginFlags),
+    /// `claw sandbox`.
+    Sandbox(SandboxFlags),
+    /// `claw doctor`.
+    Doctor(DoctorFlags),
     /// `claw completions`.
     Completions(Shell),
 }
@@ -119,6 +124,8 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         Sub::Trust(command) => Command::Trust(command),
         Sub::Login(flags) => Command::Login(flags),
         Sub::Logout(flags) => Command::Logout(flags),
+        Sub::Sandbox(flags) => Command::Sandbox(flags),
+        Sub::Doctor(flags) => Command::Doctor(flags),
         Sub::Init(flags) => Command::Init(flags),
         Sub::Completions { shell } => Command::Completions(shell),
     })

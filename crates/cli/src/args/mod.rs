@@ -4,6 +4,7 @@
 
 mod grammar;
 mod library;
+mod machine;
 mod meaning;
 mod misuse;
 mod runs;
@@ -16,6 +17,7 @@ pub use grammar::{
     WorkflowCommand,
 };
 pub use library::{AgentsCommand, SkillsCommand};
+pub use machine::{DoctorFlags, NetworkFlag, SandboxFlags};
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};
 pub use runs::{AnswerFlags, GcFlags, MessageFlags, OneRunFlags, RunsCommand, ShowFlags, WatchFlags};
 pub use settings::{

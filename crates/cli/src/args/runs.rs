@@ -1,6 +1,6 @@
 //! The grammar of `claw runs …`.
 
-use super::grammar::{ModelsFlags, not_blank};
+use super::grammar::{GraphForm, ModelsFlags, not_blank};
 use clap::{Args, Subcommand};
 
 /// `claw runs …`.
@@ -48,6 +48,10 @@ pub struct ShowFlags {
     /// A step of it, such as `explore=security`
     #[arg(value_name = "STEP")]
     pub step: Option<String>,
+    /// Draw its graph, each node with how it stands
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "ascii",
+        conflicts_with = "step")]
+    pub graph: Option<GraphForm>,
     #[command(flatten)]
     pub(super) rest: ModelsFlags,
 }

@@ -35,6 +35,7 @@ pub fn run(flags: &ConfigFlags) -> Result<u8, ExpectedError> {
     let settings = origin.loaded.settle(&|item| origin.trusts(item));
     let problems: Vec<_> = origin.loaded.diagnostics.iter().chain(&settings.problems).collect();
     let shown = Shown { merged: &merged, section: section.as_deref() };
+    let files: Vec<_> = origin.loaded.files().collect();
     let text = match rest.output_format {
         Format::Text => {
             let mut out = shown.text();
@@ -47,7 +48,7 @@ pub fn run(flags: &ConfigFlags) -> Result<u8, ExpectedError> {
         Format::Json | Format::StreamJson => {
             format!(
                 "{}\n",
-                json!({ "settings": shown.data(), "not_trusted": merged.waiting, "problems": problems })
+                json!({ "settings": shown.data(), "files": files, "not_trusted": merged.waiting, "problems": problems })
             )
         }
     };
@@ -82,7 +83,7 @@ fn visible_lines(text: &str) -> String {
 /// A section as typed, in the spelling of the table.
 fn section(typed: &str) -> Result<String, ExpectedError> {
     let first = typed.split('.').next().unwrap_or(typed);
-    let path: Vec<String> = typed.split('.').map(|part| keys::camel(part)).collect();
+    let path: Vec<String> = typed.split('.').map(keys::camel).collect();
     if keys::TOP.iter().any(|key| key.name == keys::camel(first)) {
         return Ok(path.join("."));
     }

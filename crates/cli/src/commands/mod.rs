@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod completions;
 pub mod config;
+pub mod doctor;
 pub mod init;
 pub mod login;
 pub mod logout;
@@ -13,6 +14,7 @@ mod problems;
 pub mod run;
 pub mod runs;
 mod runtime;
+pub mod sandbox;
 mod shown;
 pub mod skills;
 pub mod trust;

@@ -47,7 +47,8 @@ const FIRST: [&str; 14] = [
 /// # Errors
 /// It is no work tree, or git cannot be run.
 pub(super) async fn uncommitted(folder: &Path, path: Option<&str>) -> Result<String, NoChanges> {
-    let difference = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "HEAD", "--"];
+    let difference =
+        ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "HEAD", "--"];
     let mut text = match git(folder, &difference, path).await {
         Ok(text) => text,
         // Before the first commit there is no HEAD.

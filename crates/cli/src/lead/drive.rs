@@ -1,6 +1,6 @@
 //! The loop: keys, news, questions, signals in; the core decides; orders and the screen out.
 
-use super::act::{Act, Answer};
+use super::act::Act;
 use super::asker::Asked;
 use super::changes::branch;
 use super::deed::Deed;
@@ -18,6 +18,7 @@ use claw_agents::lead::{
     LeadCommand, LeadEvent, LeadOrders, LeadView, NotOrdered, Reckoning, Rewinding,
     with_images,
 };
+use claw_agents::permission::Answer;
 use claw_agents::session::Reference;
 use claw_kernel::tasks;
 use claw_orchestrator::report::board::Board;
@@ -84,8 +85,6 @@ pub(super) struct Drive {
     ending: Option<(Instant, Ended)>,
     drawn: Instant,
     dirty: bool,
-    /// It stopped itself and goes on: the signal that says so is still to come.
-    stopped: bool,
     /// What the last rewind was to take back.
     rewinding: Option<Rewinding>,
 }
@@ -124,7 +123,6 @@ impl Drive {
             ending: None,
             drawn: now,
             dirty: true,
-            stopped: false,
             rewinding: None,
         }
     }
@@ -179,8 +177,8 @@ impl Drive {
 
     /// When the screen is to be drawn, or patience ends.
     fn due(&self) -> Option<Instant> {
-        let frame = self.dirty.then(|| self.drawn + FRAME);
-        let tick = self.state.is_moving().then(|| self.drawn + TICK);
+        let frame = (self.dirty && self.terminal.is_some()).then(|| self.drawn + FRAME);
+        let tick = (self.state.is_moving() && self.terminal.is_some()).then(|| self.drawn + TICK);
         let patience = self.ending.as_ref().map(|(at, _)| *at);
         [frame, tick, patience].into_iter().flatten().min()
     }
@@ -213,9 +211,7 @@ impl Drive {
                 }
                 self.begin_end(Ended::Exit(ending.exit_code()));
             }
-            Woken::Job(Job::Stop) => self.suspend()?,
-            // After a stop of our own the terminal is taken already.
-            Woken::Job(Job::GoOn) if std::mem::take(&mut self.stopped) => {}
+            Woken::Job(Job::Stop) => self.suspend(),
             Woken::Job(Job::GoOn) => {
                 self.terminal = None;
                 self.take_terminal()?;
@@ -337,6 +333,7 @@ impl Drive {
                 self.asked.remove(&id);
                 self.state.withdraw_ask(id);
             }
+            Asked::Word(text) => self.state.note(&text),
         }
     }
 
@@ -370,7 +367,7 @@ impl Drive {
             Act::Page { title, text } => {
                 self.pager = Pager::open(&title, &text, self.state.theme).ok();
             }
-            Act::Suspend => self.suspend()?,
+            Act::Suspend => self.suspend(),
             Act::Refresh => self.refresh(),
             Act::Quit => self.begin_end(Ended::Exit(exit::OK)),
         }
@@ -486,19 +483,19 @@ impl Drive {
         self.wires.orders.stop_because("the user left");
     }
 
-    /// Gives the terminal back, stops, and takes it again.
-    fn suspend(&mut self) -> Result<(), ExpectedError> {
+    /// Gives the terminal back and stops.
+    fn suspend(&mut self) {
         self.pager = None;
         // Where the terminal is gone the next draw says so.
         let _ = write_terminal(&self.region.clear());
         self.terminal = None;
-        self.stopped = true;
+        // It takes effect at some moment from here on; that it is over is a signal of its own.
         stop_here();
-        self.take_terminal()
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
-        if !self.dirty || self.drawn.elapsed() < FRAME && !self.state.is_full() {
+        let early = self.drawn.elapsed() < FRAME && !self.state.is_full();
+        if !self.dirty || early || self.terminal.is_none() {
             return Ok(());
         }
         self.dirty = false;

@@ -2,7 +2,7 @@
 
 use crate::args::TalkFlags;
 use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, config_home, moved_runs, runtime_folder, state_folder};
+use crate::services::{Setup, ToolFlags, config_home, moved_runs, runtime_folder, state_folder};
 use claw_agents::lead::{Lead, LeadEvent, LeadOrders, LeadSetup};
 use claw_agents::permission::{Asker, Permission};
 use claw_agents::roles::lead;
@@ -42,6 +42,7 @@ pub(super) struct Beginning {
     /// As the flag or the settings say; a session that is gone on with has its own where no flag says otherwise.
     pub(super) model: String,
     pub(super) wanted: Wanted,
+    pub(super) tools: ToolFlags,
 }
 
 /// An open session.
@@ -123,7 +124,7 @@ fn lead_setup(
     team: &SessionTeam,
     session: &OpenSession,
 ) -> Result<LeadSetup, ExpectedError> {
-    let tools = setup.tools(&beginning.flags.allowed_tools)?;
+    let tools = beginning.tools.offered.clone();
     let known = session.loaded.facts.model.clone().filter(|model| setup.check_model(model).is_ok());
     Ok(LeadSetup {
         services: Arc::clone(services),
@@ -132,7 +133,7 @@ fn lead_setup(
         models: vec![known.unwrap_or_else(|| beginning.model.clone())],
         effort: None,
         tools: (!tools.is_empty()).then_some(tools),
-        deny_tools: setup.tools(&beginning.flags.disallowed_tools)?,
+        deny_tools: beginning.tools.denied.clone(),
         permission: beginning.permission,
         max_turns: None,
         system_append: beginning.flags.append_system_prompt.clone(),
@@ -144,11 +145,11 @@ fn lead_setup(
 }
 
 fn plan(setup: &Setup, beginning: &Beginning) -> Result<SessionPlan, ExpectedError> {
-    let tools = setup.tools(&beginning.flags.allowed_tools)?;
+    let tools = beginning.tools.offered.clone();
     Ok(SessionPlan {
         lead: Arc::new(lead()),
         tools: (!tools.is_empty()).then_some(tools),
-        deny_tools: setup.tools(&beginning.flags.disallowed_tools)?,
+        deny_tools: beginning.tools.denied.clone(),
         startable: setup.agent_names().iter().filter_map(|name| setup.agent(name)).collect(),
         limits: setup.default_limits(),
     })

@@ -43,7 +43,10 @@ impl Picker {
         match key {
             Key::Esc | Key::Ctrl('c') => return Picked::Closed,
             Key::Enter => {
-                return self.fitting().get(self.chosen).map_or(Picked::Open, |item| Picked::Chosen(item.deed.clone()));
+                return self
+                    .fitting()
+                    .get(self.chosen)
+                    .map_or(Picked::Open, |item| Picked::Chosen(item.deed.clone()));
             }
             Key::Up | Key::Ctrl('p') => self.chosen = self.chosen.saturating_sub(1),
             Key::Down | Key::Ctrl('n') => self.chosen = (self.chosen + 1).min(count.saturating_sub(1)),

@@ -1,6 +1,6 @@
 //! `claw` alone: makes what a conversation needs, gives it a screen, and goes from session to session.
 
-use super::asker::ScreenAsker;
+use super::asker::ScreenPresenter;
 use super::changes::branch;
 use super::drive::{Drive, Ended, Wires};
 use super::editor::HistoryFile;
@@ -16,9 +16,10 @@ use crate::terminal::paint::ThemeName;
 use crate::terminal::{
     TerminalSurroundings, is_drawable, say, stdin_is_terminal, stdout_is_terminal, terminal_size,
 };
-use claw_agents::permission::Permission;
+use claw_agents::permission::Permissions;
 use claw_agents::settings::Theme;
 use claw_kernel::safe_name;
+use claw_orchestrator::rundir::project_top;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,9 +45,11 @@ pub fn run(flags: TalkFlags) -> Result<u8, ExpectedError> {
     commands::trusting::ask(&mut setup)?;
     setup.origin.tell(&setup.settings);
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
+    let tools = setup.tool_flags(&flags.allowed_tools, &flags.disallowed_tools)?;
     let model = setup.model(flags.model.as_deref());
     setup.check_model(&model)?;
-    commands::block_on_task(sessions(Arc::new(setup), flags, permission, model))
+    let beginning = Beginning { flags, permission, model, wanted: Wanted::New, tools };
+    commands::block_on_task(sessions(Arc::new(setup), beginning))
 }
 
 /// What is said where nobody can type.
@@ -60,13 +63,7 @@ fn without_terminal(error: ExpectedError) -> ExpectedError {
     }
 }
 
-async fn sessions(
-    setup: Arc<Setup>,
-    flags: TalkFlags,
-    permission: Permission,
-    model: String,
-) -> Result<u8, ExpectedError> {
-    let mut beginning = Beginning { flags, permission, model, wanted: Wanted::New };
+async fn sessions(setup: Arc<Setup>, mut beginning: Beginning) -> Result<u8, ExpectedError> {
     let mut before: Option<Wanted> = None;
     loop {
         match session(&setup, &beginning).await {
@@ -88,9 +85,10 @@ async fn sessions(
 }
 
 async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, ExpectedError> {
-    let (asker, asks) = ScreenAsker::new();
+    let (presenter, asks) = ScreenPresenter::new();
+    let permissions = Permissions::new(Arc::new(presenter), Some(project_top(&setup.cwd)));
     let (door, team_news) = mpsc::channel(TEAM_NEWS);
-    let opened = open(setup, beginning, Arc::new(asker), door).await?;
+    let opened = open(setup, beginning, Arc::new(permissions), door).await?;
     let team = opened.team.clone();
     let orders = opened.orders.clone();
     let wires = Wires { orders: opened.orders, news: opened.news, asks, team: opened.team, team_news };
@@ -143,4 +141,3 @@ fn theme(setup: &Setup) -> ThemeName {
         Some(_) | None => ThemeName::Dark,
     }
 }
-

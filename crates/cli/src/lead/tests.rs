@@ -1,4 +1,4 @@
-use super::act::{Act, Answer};
+use super::act::Act;
 use super::deed::{Deed, Pick, PickItem};
 use super::editor::{Completer, History, Menu};
 use super::state::State;
@@ -9,7 +9,7 @@ use claw_agents::effects::CallNo;
 use claw_agents::event::AgentEvent;
 use claw_agents::lead::{LeadCommand, LeadEvent};
 use claw_agents::outcome::{AgentEnd, AgentOutcome};
-use claw_agents::permission::{AskRequest, Permission};
+use claw_agents::permission::{Answer, AskRequest, Permission};
 use claw_providers::message::Block;
 use claw_providers::usage::Usage;
 use std::collections::BTreeMap;
@@ -169,6 +169,8 @@ fn questions_stand_in_the_place_of_the_input_one_after_another() {
         label: label.into(),
         tool: "bash".into(),
         subject: "curl https://example.org\x1b[2J".into(),
+        parts: Vec::new(),
+        rule: Some("Bash(curl https://example.org)".into()),
         why: "the call uses the network; mode in force: workspace-write, needed: danger-full-access".into(),
     };
     state.ask(7, ask("explore"), at(1));
@@ -213,6 +215,8 @@ fn the_region_fits_every_terminal() {
             label: "explore".into(),
             tool: "bash".into(),
             subject: "x\n".repeat(100),
+            parts: Vec::new(),
+            rule: None,
             why: "why ".repeat(50),
         };
         state.ask(1, request, at(2));

@@ -48,7 +48,8 @@ pub(super) fn ended(call: &EndedCall, theme: &Theme, width: usize) -> Vec<Line> 
         first = first.cut(room).with(format!(" {}", took(call.took)), theme.quiet);
     }
     let mut lines = vec![first.cut(width)];
-    let body: Vec<Line> = if call.patch.is_empty() { plain(call, theme) } else { changes(&call.patch, theme) };
+    let body: Vec<Line> =
+        if call.patch.is_empty() { plain(call, theme) } else { changes(&call.patch, theme) };
     let fold = if call.is_reading() { FOLD_READING } else { FOLD };
     let folded: Vec<Line> = body.iter().flat_map(|line| line.fold(width.saturating_sub(4))).collect();
     let hidden = folded.len().saturating_sub(fold);
@@ -59,7 +60,11 @@ pub(super) fn ended(call: &EndedCall, theme: &Theme, width: usize) -> Vec<Line> 
     }
     if hidden > 0 {
         let what = if hidden == 1 { "line" } else { "lines" };
-        let more = if fold == 0 { format!("  ⎿ {hidden} {what}") } else { format!("    … {hidden} more {what}") };
+        let more = if fold == 0 {
+            format!("  ⎿ {hidden} {what}")
+        } else {
+            format!("    … {hidden} more {what}")
+        };
         lines.push(Line::styled(format!("{more} (Ctrl-O shows all)"), theme.quiet).cut(width));
     }
     lines
@@ -148,7 +153,11 @@ mod tests {
             ..call("edit_file", "src/x.rs", "edited")
         };
         let failed = EndedCall { is_error: true, ..call("bash", "false", "exit code 1") };
-        let readings = [call("read_file", "a.rs", "x\ny\n"), call("read_file", "b.rs", "z"), call("glob_search", "*.md", "")];
+        let readings = [
+            call("read_file", "a.rs", "x\ny\n"),
+            call("read_file", "b.rs", "z"),
+            call("glob_search", "*.md", ""),
+        ];
         let all = [
             shown(&ended(&call("bash", "cargo test", &long), &theme, 60)),
             shown(&ended(&edit, &theme, 60)),

@@ -3,8 +3,8 @@
 use super::ask_view::AskView;
 use super::state::{Dialog, State};
 use super::tool_lines::head;
-use crate::terminal::figures::elapsed;
 use crate::terminal::Picture;
+use crate::terminal::figures::elapsed;
 use crate::terminal::paint::{Line, Style};
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ impl State {
         let rows = rows.max(1);
         let from = menu.chosen.saturating_sub(rows - 1);
         let shown = menu.choices.iter().enumerate().skip(from).take(rows);
-        let names = menu.choices.iter().skip(from).take(rows).map(|choice| Line::plain(&choice.insert).width());
+        let names =
+            menu.choices.iter().skip(from).take(rows).map(|choice| Line::plain(&choice.insert).width());
         let column = names.max().unwrap_or(0).min(width / 2);
         let mut lines: Vec<Line> = shown
             .map(|(at, choice)| {
@@ -124,19 +125,24 @@ impl State {
         let mut fixed: Vec<Line> = Vec::new();
         let calls = self.calls.iter().take(CALL_ROWS).map(|call| {
             let sign = if call.asking { "?" } else { "○" };
-            let mut line = head(&call.tool, &call.subject, sign, self.theme.accent, &self.theme).cut(width.saturating_sub(8));
+            let mut line = head(&call.tool, &call.subject, sign, self.theme.accent, &self.theme)
+                .cut(width.saturating_sub(8));
             line.push(format!(" {}", elapsed(now.saturating_sub(call.started))), self.theme.quiet);
             line.cut(width)
         });
         fixed.extend(calls);
         if self.calls.len() > CALL_ROWS {
-            fixed.push(Line::styled(format!("  + {} more calls", self.calls.len() - CALL_ROWS), self.theme.quiet));
+            fixed.push(Line::styled(
+                format!("  + {} more calls", self.calls.len() - CALL_ROWS),
+                self.theme.quiet,
+            ));
         }
         fixed.extend(self.activity(now).map(|line| line.cut(width)));
         fixed.extend(self.bars.iter().map(|bar| Line::plain(bar).cut(width)));
-        let unheard = self.unheard.iter().map(|text| {
-            Line::styled("waits: ", self.theme.accent).with(text, self.theme.quiet).cut(width)
-        });
+        let unheard = self
+            .unheard
+            .iter()
+            .map(|text| Line::styled("waits: ", self.theme.accent).with(text, self.theme.quiet).cut(width));
         fixed.extend(unheard);
         if fixed.len() > room {
             fixed.truncate(room);

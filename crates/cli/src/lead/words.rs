@@ -23,9 +23,9 @@ impl Completer for Words<'_> {
             return slash::choices(text, cursor, self.desk);
         }
         let head = text.get(..cursor)?;
-        let from = head.rfind(char::is_whitespace).map_or(0, |at| {
-            at + head[at..].chars().next().map_or(1, char::len_utf8)
-        });
+        let from = head
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
         let typed = head[from..].strip_prefix('@')?;
         Menu::new(from, files(&self.desk.setup.cwd, typed), false)
     }
@@ -35,7 +35,11 @@ impl Completer for Words<'_> {
 fn files(root: &Path, typed: &str) -> Vec<Choice> {
     let (folder, name) = typed.rsplit_once('/').map_or(("", typed), |(folder, name)| (folder, name));
     let wanted = name.to_lowercase();
-    let at = if typed.starts_with('/') && folder.is_empty() { Path::new("/").to_owned() } else { root.join(folder) };
+    let at = if typed.starts_with('/') && folder.is_empty() {
+        Path::new("/").to_owned()
+    } else {
+        root.join(folder)
+    };
     let mut found: Vec<(bool, String)> = entries(&at)
         .filter(|(_, entry)| entry.to_lowercase().starts_with(&wanted))
         .filter(|(_, entry)| name.starts_with('.') || !entry.starts_with('.'))

@@ -43,14 +43,15 @@ pub use pager::Pager;
 pub use panel::Panel;
 pub use panics::{Faults, install as install_panic_hook};
 pub use presses::Pressed;
-pub use question::{Question, TerminalAsker, Unwanted, ask_again, confirm};
+pub use question::{Question, TerminalPresenter, Unwanted, ask_again, confirm};
 pub use raw::{RawMode, size as terminal_size, write as write_terminal};
 pub use region::{Picture, Region};
 pub use screen::{Screen, Told as ScreenTold};
 pub use secret::hidden_line;
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,
-    stderr_is_terminal, stdin_is_terminal, stdout_is_broken, stdout_is_terminal, width, write_answer, write_stdout,
+    stderr_is_terminal, stdin_is_terminal, stdout_is_broken, stdout_is_terminal, width, write_answer,
+    write_stdout,
 };
 pub use summary::summary;
 pub use trusting::{TrustAnswer, trust_question};

@@ -86,6 +86,12 @@ impl Presses {
         self.taken = tcsetattr(&self.tty, OptionalActions::Now, &modes).is_ok();
     }
 
+    /// The same where the terminal may have been changed by others.
+    pub(super) fn again(&mut self) {
+        self.taken = false;
+        self.on();
+    }
+
     /// The terminal as it was.
     pub(super) fn off(&mut self) {
         if std::mem::take(&mut self.taken) && self.in_front() {
@@ -141,7 +147,8 @@ impl Presses {
         }
     }
 
-    /// Stops this process, as Ctrl-Z would have done; returns when it goes on.
+    /// Stops this process, as Ctrl-Z would have done. A thread may get some way before it stops: `Pressed::GoesOn` is
+    /// what tells that it went on.
     pub(super) fn halt() {
         // It cannot fail for this process.
         let _ = kill_process(getpid(), Sent::STOP);

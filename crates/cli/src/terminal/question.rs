@@ -1,97 +1,93 @@
 //! Questions of agents to the person at the terminal: one after another, each with its agent's name, default no.
 
 use super::stdio::{say, stdin_ready};
-use claw_agents::permission::{AskRequest, Asker, Reply};
+use claw_agents::permission::{Answer, AskRequest, Presenter};
 use claw_kernel::tasks;
 use claw_kernel::visible::{visible, visible_line};
 use futures_util::future::BoxFuture;
 use rustix::termios::{QueueSelector, tcflush};
-use std::collections::HashSet;
 use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 /// How often a waiting question looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Lines of what is asked about; even.
 const MOST_LINES: usize = 12;
+/// Characters of the reason.
+const MOST_WHY: usize = 600;
 /// Characters of one of them: a few rows of a terminal.
 const MOST_OF_A_LINE: usize = 240;
 
-/// One question on its way to the screen.
+/// One question on its way to the screen, or a word about the last.
 #[derive(Debug)]
 pub struct Question {
-    request: AskRequest,
-    reply: oneshot::Sender<Answer>,
+    what: What,
 }
 
-/// What a person can say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
-    Once,
-    Session,
-    No(Option<String>),
+#[derive(Debug)]
+enum What {
+    Ask { request: Box<AskRequest>, reply: oneshot::Sender<Answer> },
+    Note(String),
 }
 
 /// Hands questions to the screen that owns the terminal.
 #[derive(Debug)]
-pub struct TerminalAsker {
+pub struct TerminalPresenter {
     door: mpsc::Sender<Question>,
-    /// What was allowed for this session: tool and subject, exactly.
-    allowed: Mutex<HashSet<(String, String)>>,
 }
 
-impl TerminalAsker {
-    /// The asker, and the end of the queue from which the screen takes questions.
+/// A question and words about the last: the queue behind them shows one at a time.
+const DOOR: usize = 4;
+
+impl TerminalPresenter {
+    /// The presenter, and the end of the queue from which the screen takes questions.
     pub fn new() -> (Self, mpsc::Receiver<Question>) {
-        let (door, questions) = mpsc::channel(1);
-        (Self { door, allowed: Mutex::default() }, questions)
+        let (door, questions) = mpsc::channel(DOOR);
+        (Self { door }, questions)
     }
 }
 
-impl Asker for TerminalAsker {
-    fn ask(&self, request: AskRequest) -> BoxFuture<'_, Reply> {
+impl Presenter for TerminalPresenter {
+    fn present(&self, request: AskRequest) -> BoxFuture<'_, Option<Answer>> {
         Box::pin(async move {
-            let key = (request.tool.clone(), request.subject.clone());
-            // Held while the person thinks: the next question waits, and profits from an answer for the session.
-            let mut allowed = self.allowed.lock().await;
-            if allowed.contains(&key) {
-                return Reply::Allow;
-            }
             let (reply, answer) = oneshot::channel();
-            if self.door.send(Question { request, reply }).await.is_err() {
-                return Reply::Nobody;
-            }
-            match answer.await {
-                Ok(Answer::Once) => Reply::Allow,
-                Ok(Answer::Session) => {
-                    allowed.insert(key);
-                    Reply::Allow
-                }
-                Ok(Answer::No(message)) => Reply::Deny { message },
-                Err(_) => Reply::Nobody,
-            }
+            let what = What::Ask { request: Box::new(request), reply };
+            self.door.send(Question { what }).await.ok()?;
+            answer.await.ok()
         })
+    }
+
+    fn tell(&self, text: String) {
+        // A screen that is full of questions has no room for words.
+        let _ = self.door.try_send(Question { what: What::Note(text) });
     }
 }
 
 impl Question {
     /// Asks and hands the answer on. Nothing else may write to the terminal until it is done. Ends early when the agent
     /// no longer waits; dropping it leaves the question unanswered.
-    pub async fn put(mut self) {
-        let text = text(&self.request);
+    pub async fn put(self) {
+        let (request, mut reply) = match self.what {
+            What::Ask { request, reply } => (request, reply),
+            What::Note(text) => {
+                say(&format!("{}\n", visible_line(&text)));
+                return;
+            }
+        };
+        let text = text(&request);
         let stop = Unwanted::default();
         let unwanted = stop.flag();
         let answer = tokio::select! {
             line = tasks::blocking("question", move || ask_line(&text, &unwanted)) => line.ok().flatten(),
-            () = self.reply.closed() => None,
+            () = reply.closed() => None,
         };
         if let Some(line) = answer {
             // The agent may have been stopped at this very moment.
-            let _ = self.reply.send(read(&line));
+            let _ = reply.send(read(&line, request.rule.is_some()));
         }
     }
 }
@@ -144,20 +140,34 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 fn text(request: &AskRequest) -> String {
-    format!(
-        "\n{} wants to use {}:\n  {}\n{}\nAllow it? [y] once, [s] for this session, [N] no, or write why not: ",
+    let mut out = format!(
+        "\n{} wants to use {}:\n  {}\n",
         cut(&visible_line(&request.label), MOST_OF_A_LINE),
         visible_line(&request.tool),
         subject(&request.subject),
-        cut(&visible_line(&request.why), MOST_OF_A_LINE),
-    )
+    );
+    if !request.parts.is_empty() {
+        let parts: Vec<String> =
+            request.parts.iter().map(|part| format!("- {}", visible_line(part))).collect();
+        out.push_str(&format!("it runs:\n  {}\n", subject(&parts.join("\n"))));
+    }
+    let choices = match &request.rule {
+        Some(_) => {
+            "[y] once, [s] exactly this for this session, [a] always (a rule in .claw/settings.local.json), [N] no, or write why not"
+        }
+        None => "[y] once, [N] no, or write why not",
+    };
+    out.push_str(&format!("{}\nAllow it? {choices}: ", cut(&visible_line(&request.why), MOST_WHY)));
+    out
 }
 
-fn read(line: &str) -> Answer {
+/// `may_last`: it may be answered for longer than once.
+fn read(line: &str, may_last: bool) -> Answer {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" => Answer::Once,
-        "s" | "session" => Answer::Session,
-        "" | "n" | "no" => Answer::No(None),
+        "s" | "session" if may_last => Answer::Session,
+        "a" | "always" if may_last => Answer::Always,
+        "" | "n" | "no" | "s" | "session" | "a" | "always" => Answer::No(None),
         _ => Answer::No(Some(line.trim().to_owned())),
     }
 }
@@ -165,7 +175,7 @@ fn read(line: &str) -> Answer {
 /// A yes-or-no question before anything runs. Default no.
 pub fn confirm(text: &str) -> bool {
     let line = ask_line(&format!("{} [y/N] ", visible(text)), &AtomicBool::new(false));
-    line.is_some_and(|line| read(&line) == Answer::Once)
+    line.is_some_and(|line| read(&line, false) == Answer::Once)
 }
 
 /// What was typed before the question stood there is no answer to it.
@@ -204,17 +214,21 @@ mod tests {
             label: "explore".into(),
             tool: "bash".into(),
             subject: subject.into(),
+            parts: Vec::new(),
+            rule: Some(format!("bash({subject})")),
             why: "it needs the network; mode in force: workspace-write".into(),
         }
     }
 
     #[test]
     fn only_a_yes_is_a_yes() {
-        assert_eq!(read("Y\n"), Answer::Once);
-        assert_eq!(read("s\n"), Answer::Session);
-        assert_eq!(read("\n"), Answer::No(None));
-        assert_eq!(read("yess\n"), Answer::No(Some("yess".into())));
-        assert_eq!(read("use the cache instead\n"), Answer::No(Some("use the cache instead".into())));
+        assert_eq!(read("Y\n", true), Answer::Once);
+        assert_eq!(read("s\n", true), Answer::Session);
+        assert_eq!(read("always\n", true), Answer::Always);
+        assert_eq!((read("s\n", false), read("a\n", false)), (Answer::No(None), Answer::No(None)));
+        assert_eq!(read("\n", true), Answer::No(None));
+        assert_eq!(read("yess\n", true), Answer::No(Some("yess".into())));
+        assert_eq!(read("use the cache instead\n", true), Answer::No(Some("use the cache instead".into())));
     }
 
     #[test]
@@ -232,21 +246,18 @@ mod tests {
         assert!(shown.contains("line 1\n") && shown.contains("line 500\n"), "{shown}");
         assert!(shown.contains("… 488 more lines …"));
         let shown = text(&request(&format!("begin{}end", "ä".repeat(100_000))));
-        assert!(shown.contains("begin") && shown.contains("end\n") && shown.chars().count() < 600, "{shown}");
+        assert!(shown.contains("begin") && shown.contains("end\n") && shown.chars().count() < 800, "{shown}");
         assert!(text(&request("a\nb")).contains("  a\n  b\n"));
     }
 
-    #[tokio::test]
-    async fn an_answer_for_the_session_answers_the_same_call_again() {
-        let (asker, mut questions) = TerminalAsker::new();
-        let asker = Arc::new(asker);
-        let first = Arc::clone(&asker);
-        let waiting = tasks::spawn("first", async move { first.ask(request("curl x")).await });
-        let question = questions.recv().await.unwrap();
-        question.reply.send(Answer::Session).unwrap();
-        assert_eq!(waiting.await, Ok(Reply::Allow));
-        assert_eq!(asker.ask(request("curl x")).await, Reply::Allow);
-        drop(questions);
-        assert_eq!(asker.ask(request("curl y")).await, Reply::Nobody);
+    #[test]
+    fn each_part_of_a_line_is_shown_and_what_is_asked_each_time_offers_no_more() {
+        let mut asked = request("git status; touch x");
+        asked.parts = vec!["git status".into(), "touch x\u{1b}[2K".into()];
+        let shown = text(&asked);
+        assert!(shown.contains("it runs:\n  - git status\n  - touch x\u{241b}[2K\n"), "{shown}");
+        assert!(shown.contains("[a] always"), "{shown}");
+        asked.rule = None;
+        assert!(text(&asked).ends_with("Allow it? [y] once, [N] no, or write why not: "));
     }
 }

@@ -34,6 +34,8 @@ pub struct Screen {
     _held: Held,
     read: bool,
     suspended: bool,
+    /// By Ctrl-Z.
+    halted: bool,
 }
 
 impl Screen {
@@ -54,6 +56,7 @@ impl Screen {
             _held: Held::by(door),
             read: true,
             suspended: false,
+            halted: false,
         }
     }
 
@@ -107,22 +110,22 @@ impl Screen {
         }
     }
 
-    /// Ctrl-Z: the terminal as it was, then this process stops. Returns when it goes on.
+    /// Ctrl-Z: the terminal as it was, then this process stops. `go_on` brings all of it back.
     pub fn halt(&mut self) {
-        let drawn = !self.suspended;
-        if drawn {
+        if !self.suspended {
             self.suspend();
+            self.halted = true;
         }
         Presses::halt();
-        if drawn {
-            self.resume();
-        }
     }
 
     /// The process goes on, perhaps in front again.
     pub fn go_on(&mut self) {
-        if let Some(presses) = self.presses.as_mut().filter(|_| !self.suspended) {
-            presses.on();
+        if std::mem::take(&mut self.halted) {
+            self.resume();
+        } else if let Some(presses) = self.presses.as_mut().filter(|_| !self.suspended) {
+            // Whoever stopped it without a word may have changed the terminal.
+            presses.again();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::build::{Build, Spot};
 use crate::workflow::file::{Section, Val};
-use crate::workflow::problem::Code;
+use crate::workflow::problem::{Code, Problem};
 use claw_agents::definition::{AgentDefinition, ToolSet};
 use claw_agents::permission::{Permission, Reach};
 use claw_kernel::near::nearest;
@@ -115,7 +115,15 @@ impl<'a> Build<'a> {
             }
             match self.surroundings.canonical_tool(name) {
                 Some(canonical) if out.contains(&canonical) => {}
-                Some(canonical) => out.push(canonical),
+                Some(canonical) => {
+                    // What is taken away may be denied as well.
+                    let why = self.surroundings.refused_tool(&canonical).filter(|_| key == "tools");
+                    if let Some(why) = why {
+                        let spot = self.value_spot(spot, value, key);
+                        self.late.push(refused(&spot, &format!("the tool `{name}` is refused: {why}")));
+                    }
+                    out.push(canonical);
+                }
                 None => {
                     let names = self.surroundings.tool_names();
                     let near = nearest(name, names.iter().map(String::as_str));
@@ -146,6 +154,10 @@ impl<'a> Build<'a> {
     pub(super) fn permission(&mut self, spot: &Spot<'_>, keys: &Section) -> Option<Permission> {
         let value = keys.get("permission")?;
         let mode: Permission = value.text()?.parse().ok()?;
+        if let Some(why) = self.surroundings.refused_mode(mode) {
+            let spot = self.value_spot(spot, value, "permission");
+            self.late.push(refused(&spot, &format!("the mode {mode} is refused: {why}")));
+        }
         if mode.reach < Reach::DangerFullAccess {
             return Some(mode);
         }
@@ -155,6 +167,10 @@ impl<'a> Build<'a> {
             .push(warning.with_help("full access comes from `--permission-mode` or from your own settings"));
         Some(Permission { reach: Reach::WorkspaceWrite, ..mode })
     }
+}
+
+pub(super) fn refused(spot: &Spot<'_>, message: &str) -> Problem {
+    spot.problem(Code::E187, message).with_help("take it out of the file, or change the rule")
 }
 
 fn at_most(wanted: &ToolSet, bound: &ToolSet) -> ToolSet {

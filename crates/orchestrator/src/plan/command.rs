@@ -1,10 +1,12 @@
 //! Commands: what a shell would run is never a template (E160), and no expansion becomes an option (E161).
 
+use super::agents::refused;
 use super::build::{Build, Spot, Visible};
 use super::model::{CommandLine, CommandOutput, CommandWork};
 use crate::expr::Template;
 use crate::workflow::file::{NodeFile, Section, Val, ValKind};
 use crate::workflow::problem::Code;
+use claw_agents::permission::shell::quoted;
 use indexmap::IndexMap;
 
 const INTERPRETERS: [&str; 9] = ["sh", "bash", "dash", "zsh", "fish", "python", "node", "perl", "ruby"];
@@ -38,6 +40,22 @@ pub fn check_argv(templates: &[Template], expanded: &[String]) -> Result<(), Opt
     Ok(())
 }
 
+impl CommandLine {
+    /// As a shell would read it; what is not known before it runs is a variable there.
+    fn line(&self) -> String {
+        match self {
+            Self::Shell(text) => text.clone(),
+            Self::Argv(templates) => {
+                let word = |template: &Template| match template.is_static() {
+                    true => quoted(template.head()),
+                    false => "\"$_\"".to_owned(),
+                };
+                templates.iter().map(word).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
 impl<'a> Build<'a> {
     pub(super) fn command(&mut self, node: &'a NodeFile, visible: &Visible<'_>) -> Option<CommandWork> {
         let keys = &node.keys;
@@ -57,6 +75,9 @@ impl<'a> Build<'a> {
                 CommandLine::Shell(text.to_owned())
             }
         };
+        if let Some(why) = self.surroundings.refused_command(&run.line()) {
+            self.late.push(refused(&spot, &format!("the command is refused: {why}")));
+        }
         let mut env = IndexMap::new();
         let secrets = Visible { secrets: true, ..*visible };
         for (name, _, value) in keys.map("env") {

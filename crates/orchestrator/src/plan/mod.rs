@@ -4,6 +4,7 @@ mod agents;
 mod build;
 mod command;
 pub mod decl;
+pub mod drawing;
 mod each;
 pub mod estimate;
 mod facts;

@@ -1,6 +1,7 @@
 //! The graph as a picture: `--graph ascii|mermaid|dot`.
 
-use super::model::{Body, EachSource, Node, NodeIx, Plan, Work};
+use super::drawing::Drawing;
+use super::model::Plan;
 use std::fmt::Write;
 use std::str::FromStr;
 
@@ -36,6 +37,13 @@ impl FromStr for GraphStyle {
 impl Plan {
     /// Draws the graph. Ends with a line end.
     pub fn graph(&self, style: GraphStyle) -> String {
+        Drawing::of(self).draw(style)
+    }
+}
+
+impl Drawing {
+    /// Draws it. Ends with a line end.
+    pub fn draw(&self, style: GraphStyle) -> String {
         match style {
             GraphStyle::Ascii => self.ascii(),
             GraphStyle::Mermaid => self.mermaid(),
@@ -43,32 +51,27 @@ impl Plan {
         }
     }
 
-    fn name(&self, ix: NodeIx) -> &str {
-        self.nodes[ix.at()].id.as_str()
+    fn names(&self, list: &[usize]) -> String {
+        list.iter().map(|at| self.nodes[*at].id.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     /// A line for each node, in layers: what stands in one layer can run side by side. A body stands below its group,
     /// moved in.
     fn ascii(&self) -> String {
         let mut out = String::new();
-        self.ascii_body(&mut out, self.top, "");
+        self.ascii_body(&mut out, &self.top, "");
         out
     }
 
     /// Bodies lie a bounded number of levels deep.
-    fn ascii_body(&self, out: &mut String, body: Body, margin: &str) {
-        let first = body.first as usize;
-        let mut layer = vec![0_usize; body.count as usize];
-        for ix in self.order_of(body) {
-            let node = &self.nodes[ix.at()];
-            let before =
-                node.needs.iter().chain(&node.after).map(|other| layer[other.at() - first] + 1).max();
-            layer[ix.at() - first] = before.unwrap_or(0);
-        }
-        let depth = layer.iter().copied().max().unwrap_or(0);
-        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); depth + 1];
-        for (at, level) in layer.iter().enumerate() {
-            rows[*level].push(first + at);
+    fn ascii_body(&self, out: &mut String, body: &[usize], margin: &str) {
+        let mut rows: Vec<Vec<usize>> = Vec::new();
+        for at in body {
+            let layer = self.nodes[*at].layer;
+            if rows.len() <= layer {
+                rows.resize(layer + 1, Vec::new());
+            }
+            rows[layer].push(*at);
         }
         for (level, row) in rows.iter().enumerate() {
             if level > 0 {
@@ -76,16 +79,15 @@ impl Plan {
             }
             for at in row {
                 let node = &self.nodes[*at];
-                let _ = write!(out, "{margin}[{}]", shown(node));
+                let _ = write!(out, "{margin}[{}]", node.shown());
                 for (arrow, list) in [("◄─", &node.needs), ("◄┄", &node.after)] {
-                    let from: Vec<&str> = list.iter().map(|ix| self.name(*ix)).collect();
-                    if !from.is_empty() {
-                        let _ = write!(out, " {arrow} {}", from.join(", "));
+                    if !list.is_empty() {
+                        let _ = write!(out, " {arrow} {}", self.names(list));
                     }
                 }
                 out.push('\n');
-                if let Work::Group(group) = &node.work {
-                    self.ascii_body(out, group.body, &format!("{margin}    ┊ "));
+                if let Some(body) = &node.body {
+                    self.ascii_body(out, body, &format!("{margin}    ┊ "));
                 }
             }
         }
@@ -93,18 +95,18 @@ impl Plan {
 
     /// A name of its own in a drawing. One of the file may be a word of the language (`end`), so ids get a letter in
     /// front.
-    fn mermaid_id(&self, ix: NodeIx) -> String {
-        match self.nodes[ix.at()].parent {
-            None => format!("n_{}", self.name(ix)),
-            Some(parent) => format!("b{}_{}", parent.0, self.name(ix)),
+    fn mermaid_id(&self, at: usize) -> String {
+        let node = &self.nodes[at];
+        match node.parent {
+            None => format!("n_{}", node.id),
+            Some(parent) => format!("b{parent}_{}", node.id),
         }
     }
 
     fn mermaid(&self) -> String {
         let mut out = String::from("flowchart TD\n");
-        self.mermaid_nodes(&mut out, self.top, "  ");
-        for at in (0..self.count()).map(NodeIx) {
-            let node = &self.nodes[at.at()];
+        self.mermaid_nodes(&mut out, &self.top, "  ");
+        for (at, node) in self.nodes.iter().enumerate() {
             for (arrow, list) in [("-->", &node.needs), ("-.->", &node.after)] {
                 for from in list {
                     let _ = writeln!(out, "  {} {arrow} {}", self.mermaid_id(*from), self.mermaid_id(at));
@@ -114,44 +116,31 @@ impl Plan {
         out
     }
 
-    fn count(&self) -> u32 {
-        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
-    }
-
     /// Bodies lie a bounded number of levels deep.
-    fn mermaid_nodes(&self, out: &mut String, body: Body, margin: &str) {
-        for ix in body.nodes() {
-            let node = &self.nodes[ix.at()];
-            let (id, label) = (self.mermaid_id(ix), shown(node));
-            match &node.work {
-                Work::Group(group) => {
+    fn mermaid_nodes(&self, out: &mut String, body: &[usize], margin: &str) {
+        for at in body {
+            let node = &self.nodes[*at];
+            let (id, label) = (self.mermaid_id(*at), node.shown());
+            match &node.body {
+                Some(body) => {
                     let _ = writeln!(out, "{margin}subgraph {id}[\"{label}\"]");
-                    self.mermaid_nodes(out, group.body, &format!("{margin}  "));
+                    self.mermaid_nodes(out, body, &format!("{margin}  "));
                     let _ = writeln!(out, "{margin}end");
                 }
-                _ => {
+                None => {
                     let _ = writeln!(out, "{margin}{id}[\"{label}\"]");
                 }
             }
         }
     }
 
-    /// `fix/edit`.
-    fn dot_id(&self, ix: NodeIx) -> String {
-        match self.nodes[ix.at()].parent {
-            None => self.name(ix).to_owned(),
-            Some(parent) => format!("{}/{}", self.dot_id(parent), self.name(ix)),
-        }
-    }
-
     fn dot(&self) -> String {
         let mut out = format!("digraph \"{}\" {{\n  node [shape=box];\n", self.name);
-        if self.nodes.len() > self.top.count as usize {
+        if self.nodes.len() > self.top.len() {
             out.push_str("  compound=true;\n");
         }
-        self.dot_nodes(&mut out, self.top, "  ");
-        for at in (0..self.count()).map(NodeIx) {
-            let node = &self.nodes[at.at()];
+        self.dot_nodes(&mut out, &self.top, "  ");
+        for (at, node) in self.nodes.iter().enumerate() {
             for (style, list) in [(None, &node.needs), (Some("style=dashed"), &node.after)] {
                 for from in list {
                     self.dot_edge(&mut out, *from, at, style);
@@ -163,72 +152,47 @@ impl Plan {
     }
 
     /// Bodies lie a bounded number of levels deep.
-    fn dot_nodes(&self, out: &mut String, body: Body, margin: &str) {
-        for ix in body.nodes() {
-            let node = &self.nodes[ix.at()];
-            match &node.work {
-                Work::Group(group) => {
-                    let _ = writeln!(out, "{margin}subgraph \"cluster_{}\" {{", self.dot_id(ix));
-                    let _ = writeln!(out, "{margin}  label=\"{}\";", shown(node));
-                    self.dot_nodes(out, group.body, &format!("{margin}  "));
+    fn dot_nodes(&self, out: &mut String, body: &[usize], margin: &str) {
+        for at in body {
+            let node = &self.nodes[*at];
+            let (path, label) = (&node.path, node.shown());
+            match &node.body {
+                Some(body) => {
+                    let _ = writeln!(out, "{margin}subgraph \"cluster_{path}\" {{");
+                    let _ = writeln!(out, "{margin}  label=\"{label}\";");
+                    self.dot_nodes(out, body, &format!("{margin}  "));
                     let _ = writeln!(out, "{margin}}}");
                 }
-                _ => {
-                    let _ = writeln!(out, "{margin}\"{}\" [label=\"{}\"];", self.dot_id(ix), shown(node));
+                None => {
+                    let _ = writeln!(out, "{margin}\"{path}\" [label=\"{label}\"];");
                 }
             }
         }
     }
 
     /// An edge of a cluster is drawn from or to one of its nodes and cut at its border.
-    fn dot_edge(&self, out: &mut String, from: NodeIx, to: NodeIx, style: Option<&str>) {
+    fn dot_edge(&self, out: &mut String, from: usize, to: usize, style: Option<&str>) {
         let mut marks: Vec<String> = style.map(str::to_owned).into_iter().collect();
-        for (ix, mark) in [(from, "ltail"), (to, "lhead")] {
-            if matches!(self.nodes[ix.at()].work, Work::Group(_)) {
-                marks.push(format!("{mark}=\"cluster_{}\"", self.dot_id(ix)));
+        for (at, mark) in [(from, "ltail"), (to, "lhead")] {
+            if self.nodes[at].body.is_some() {
+                marks.push(format!("{mark}=\"cluster_{}\"", self.nodes[at].path));
             }
         }
-        let (start, end) = (self.dot_id(self.border(from, false)), self.dot_id(self.border(to, true)));
+        let (start, end) = (self.border(from, false), self.border(to, true));
         let marks = if marks.is_empty() { String::new() } else { format!(" [{}]", marks.join(", ")) };
-        let _ = writeln!(out, "  \"{start}\" -> \"{end}\"{marks};");
+        let _ = writeln!(out, "  \"{}\" -> \"{}\"{marks};", self.nodes[start].path, self.nodes[end].path);
     }
 
     /// A node itself; of a group, one at the beginning or at the end of its body.
-    fn border(&self, mut ix: NodeIx, begin: bool) -> NodeIx {
-        while let Work::Group(group) = &self.nodes[ix.at()].work {
-            let at_border = |inner: &NodeIx| {
-                let node = &self.nodes[inner.at()];
-                if begin {
-                    node.needs.is_empty() && node.after.is_empty()
-                } else {
-                    node.dependents.is_empty()
-                }
+    fn border(&self, mut at: usize, begin: bool) -> usize {
+        while let Some(body) = &self.nodes[at].body {
+            let at_border = |inner: &&usize| {
+                let node = &self.nodes[**inner];
+                if begin { node.needs.is_empty() && node.after.is_empty() } else { node.is_last }
             };
-            let Some(next) = group.body.nodes().find(at_border) else { break };
-            ix = next;
+            let Some(next) = body.iter().find(at_border) else { break };
+            at = *next;
         }
-        ix
+        at
     }
-}
-
-fn shown(node: &Node) -> String {
-    let kind = match &node.work {
-        Work::Agent(agent) => agent.definition.name.clone(),
-        Work::Command(_) => "command".to_owned(),
-        Work::Set { .. } => "set".to_owned(),
-        Work::Merge(_) => "merge".to_owned(),
-        Work::Group(group) => match &group.nested {
-            Some(nested) => format!("workflow {}", nested.name),
-            None => "group".to_owned(),
-        },
-        Work::Gate(_) => "gate".to_owned(),
-    };
-    let times = match node.each.as_ref().map(|each| &each.source) {
-        Some(EachSource::Static(items)) => format!(" ×{}", items.len()),
-        Some(EachSource::Listed(items)) => format!(" ×{}", items.len()),
-        Some(_) => " ×n".to_owned(),
-        None => String::new(),
-    };
-    let again = node.repeat.as_ref().map_or(String::new(), |repeat| format!(" ↻{}", repeat.max));
-    format!("{} · {kind}{times}{again}", node.id)
 }

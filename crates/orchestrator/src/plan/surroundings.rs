@@ -2,6 +2,7 @@
 
 use super::model::Limits;
 use claw_agents::definition::AgentDefinition;
+use claw_agents::permission::Permission;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,18 @@ pub trait Surroundings {
     fn tool_names(&self) -> Vec<String>;
     /// `Read` → `read_file`.
     fn canonical_tool(&self, name: &str) -> Option<String>;
+    /// Why a tool is denied whatever its input is. Its canonical name.
+    fn refused_tool(&self, _name: &str) -> Option<String> {
+        None
+    }
+    /// Why a mode is past what anybody here may have.
+    fn refused_mode(&self, _mode: Permission) -> Option<String> {
+        None
+    }
+    /// Why a command line never runs.
+    fn refused_command(&self, _line: &str) -> Option<String> {
+        None
+    }
     /// A prompt or a schema beside the workflow file.
     ///
     /// # Errors

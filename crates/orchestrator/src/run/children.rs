@@ -66,7 +66,7 @@ impl<'a> Kin<'a> {
 
     /// An agent that this one starts.
     fn below(self, hands: &Hands, work: &AgentWork, definition: &'a Arc<AgentDefinition>) -> Self {
-        let registry = &hands.agents.registry;
+        let registry = &*hands.agents.registry.current();
         let offered =
             claw_agents::offered(registry, self.definition, self.tools.as_deref(), &work.deny_tools);
         Self {

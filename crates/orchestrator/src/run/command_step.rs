@@ -8,7 +8,8 @@ use crate::plan::model::{CommandOutput, CommandWork, Node, Work};
 use crate::scheduler::schema;
 use crate::scheduler::{Failure, Launch, Outcome, OutcomeEnd, PreparedCommand, PreparedLine};
 use claw_agents::outcome::FailureClass;
-use claw_agents::permission::{Permission, Reach};
+use claw_agents::permission::shell::quoted;
+use claw_agents::permission::{Permission, Reach, holds_back_command};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::digest::Digest;
 use claw_kernel::durable::{self, Mode, Sync};
@@ -86,6 +87,10 @@ pub(super) async fn execute(
     let permission = own.map_or(most, |own| most.intersect(own));
     let policy = hands.agents.sandboxes.policy(permission.reach, root, &hands.agents.protected);
     allowed(permission, policy.status().is_walled())?;
+    if let Some(why) = holds_back_command(&line_of(&command.line), &hands.agents.rules, root) {
+        let text = format!("{why}; mode in force: {permission}");
+        return Err(NotRun::Failed(Failure::new(FailureClass::Denied, text)));
+    }
     let folder = root.join(command.cwd.as_deref().unwrap_or("."));
     let inside = |folder: &Path| {
         let real = folder.canonicalize()?;
@@ -122,6 +127,13 @@ pub(super) async fn execute(
         claw_tools::error::ToolError::Cancelled => NotRun::Cancelled,
         other => broken(other.to_string()),
     })
+}
+
+fn line_of(line: &PreparedLine) -> String {
+    match line {
+        PreparedLine::Shell(text) => text.clone(),
+        PreparedLine::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// A command of which no end is known.

@@ -91,7 +91,7 @@ impl Picture {
 
     /// It is an agent, and this is how it resolved.
     pub fn agent(&mut self, request: &AgentRequest) {
-        let offered = claw_agents::tools_of(&self.hands.agents.registry, request);
+        let offered = claw_agents::tools_of(&self.hands.agents.registry.current(), request);
         let facts = &mut self.facts;
         let first = self.hands.agents.redactor.apply(request.prompt.lines().next().unwrap_or_default());
         facts.description = first.chars().take(DESCRIPTION).collect();

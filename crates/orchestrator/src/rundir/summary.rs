@@ -1,8 +1,8 @@
 //! Runs and steps as `claw runs list | show` tell them: data, drawn elsewhere. Reads without taking the run.
 
 use super::lock::{Holder, holder};
-use super::{RunDir, RunDirError, RunFile, Runs};
-use crate::addr::StepAddr;
+use super::{KeptPlan, RunDir, RunDirError, RunFile, Runs};
+use crate::addr::{AddrPart, StepAddr};
 use crate::control::open_questions;
 use crate::journal::codec;
 use crate::journal::history::{History, InDoubt, Pause, StepHistory};
@@ -11,11 +11,14 @@ use crate::journal::record::{EndState, Entry, OutputRef, Question, Record, RunSt
 use crate::journal::store;
 use crate::manifest::schema::Manifest;
 use crate::manifest::store as manifests;
+use crate::plan::drawing::Drawing;
+use crate::plan::render::GraphStyle;
 use claw_agents::outcome::{Denial, FailureClass};
 use claw_kernel::clock::Timestamp;
 use claw_kernel::durable::Owner;
 use claw_kernel::ids::AgentId;
 use claw_providers::usage::Usage;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -43,13 +46,13 @@ pub struct RunSummary {
 }
 
 /// A run and its steps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RunDetail {
     /// As in the list.
     pub summary: RunSummary,
     /// Takes so far.
     pub takes: u32,
-    /// In the order in which they were first heard of.
+    /// In the order of the plan; items, iterations and children in the order in which they were first heard of.
     pub steps: Vec<StepSummary>,
     /// Over all takes.
     pub usage: Usage,
@@ -61,6 +64,8 @@ pub struct RunDetail {
     pub in_doubt: Vec<InDoubt>,
     /// A last line that never became whole.
     pub torn: Option<Torn>,
+    /// The graph of the last take, where it can be read.
+    pub drawing: Option<Drawing>,
 }
 
 /// How a step stands on disk.
@@ -178,12 +183,14 @@ impl RunDetail {
         let history = History::of(&records);
         let summary = RunSummary::of(run, file);
         let at_work = summary.status == RunStatus::Running;
-        let steps = history
+        let drawing = drawn(&summary.run, history.takes());
+        let mut steps: Vec<StepSummary> = history
             .steps()
             // A fan-out stands for its items.
             .filter(|(_, past)| past.expanded.is_none() || past.last_end.is_some())
             .map(|(step, past)| StepSummary::of(&summary.run, step, past, at_work))
             .collect();
+        in_order_of_plan(&mut steps, drawing.as_ref());
         Ok(Self {
             takes: history.takes(),
             steps,
@@ -192,6 +199,7 @@ impl RunDetail {
             questions: questions(&records),
             in_doubt: if at_work { Vec::new() } else { history.in_doubt() },
             torn,
+            drawing,
             summary,
         })
     }
@@ -249,6 +257,94 @@ impl StepSummary {
             folder: last.and_then(|attempt| folder(run, step, attempt.number)),
         }
     }
+}
+
+impl RunDetail {
+    /// How the steps of a node stand, by the node's path; the most frequent first. Steps that were never heard of are in
+    /// none.
+    pub fn standings(&self) -> HashMap<String, Vec<(&'static str, usize)>> {
+        let mut all: HashMap<String, Vec<(&'static str, usize)>> = HashMap::new();
+        for step in &self.steps {
+            let Some(path) = path_of(&step.step) else { continue };
+            let counts = all.entry(path).or_default();
+            let word = step.status.as_str();
+            match counts.iter_mut().find(|(state, _)| *state == word) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((word, 1)),
+            }
+        }
+        for counts in all.values_mut() {
+            counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        }
+        all
+    }
+
+    /// The graph with how each node stands; `None` where the plan of the run cannot be read.
+    pub fn graph(&self, style: GraphStyle) -> Option<String> {
+        let standings = self.standings();
+        let shown = |path: &str| {
+            Some(match standings.get(path).map(Vec::as_slice) {
+                None | Some([]) => "not run".to_owned(),
+                Some([(state, 1)]) => (*state).to_owned(),
+                Some(counts) => {
+                    let words: Vec<String> =
+                        counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
+                    words.join(", ")
+                }
+            })
+        };
+        Some(self.drawing.clone()?.with_states(shown).draw(style))
+    }
+}
+
+fn drawn(run: &RunDir, take: u32) -> Option<Drawing> {
+    Drawing::of_kept(&KeptPlan::read(run, take).ok()?.plan)
+}
+
+/// `fix/edit`; `None` for what a model started.
+fn path_of(step: &StepAddr) -> Option<String> {
+    let mut names = Vec::new();
+    for part in step.parts() {
+        match part {
+            AddrPart::Node { node, .. } => names.push(node.as_str()),
+            AddrPart::Child(_) => return None,
+        }
+    }
+    Some(names.join("/"))
+}
+
+/// Sorts by the node's place in the plan at each level, then as they came.
+fn in_order_of_plan(steps: &mut [StepSummary], drawing: Option<&Drawing>) {
+    let Some(drawing) = drawing else { return };
+    let places: HashMap<&str, usize> = drawing.paths().enumerate().map(|(at, path)| (path, at)).collect();
+    let mut heard: HashMap<Vec<AddrPart>, usize> = HashMap::new();
+    for step in &*steps {
+        let parts = step.step.parts();
+        for end in 1..=parts.len() {
+            let next = heard.len();
+            heard.entry(parts[..end].to_vec()).or_insert(next);
+        }
+    }
+    let key = |step: &StepAddr| -> Vec<(usize, usize)> {
+        let mut path = String::new();
+        let parts = step.parts();
+        let mut key = Vec::with_capacity(parts.len());
+        for (at, part) in parts.iter().enumerate() {
+            let place = match part {
+                AddrPart::Node { node, .. } => {
+                    if !path.is_empty() {
+                        path.push('/');
+                    }
+                    path.push_str(node.as_str());
+                    places.get(path.as_str()).copied().unwrap_or(usize::MAX)
+                }
+                AddrPart::Child(_) => usize::MAX,
+            };
+            key.push((place, heard.get(&parts[..=at]).copied().unwrap_or(usize::MAX)));
+        }
+        key
+    };
+    steps.sort_by_cached_key(|step| key(&step.step));
 }
 
 fn questions(records: &[Record]) -> Vec<(StepAddr, Question)> {

@@ -75,6 +75,7 @@ codes! {
     E184 = "Unknown agent.",
     E185 = "Unknown tool.",
     E186 = "A model that cannot be used.",
+    E187 = "A mode, a tool or a command that the permission rules refuse.",
     W140 = "Steps that may write in one folder at the same time.",
     W201 = "An agent in the file hides a built-in one.",
     W202 = "The file asks for full access, which only a flag or the user's settings give.",

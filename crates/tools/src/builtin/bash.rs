@@ -4,7 +4,7 @@ use crate::cut;
 use crate::error::ToolError;
 use crate::input;
 use crate::output::ToolOutput;
-use crate::process::{End, Finished, Job, SpillTo, run};
+use crate::process::{End, Finished, Job, Program, SpillTo, run};
 use crate::tool::{Effect, Tool, ToolContext};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -41,8 +41,8 @@ struct Input {
     #[serde(default)]
     #[expect(dead_code, reason = "shown by whoever reads the call, not used here")]
     description: Option<String>,
+    /// Return at once; read on with bash_output.
     #[serde(default, alias = "runInBackground")]
-    #[schemars(skip)]
     run_in_background: bool,
 }
 
@@ -58,7 +58,8 @@ impl Tool for Bash {
     fn description(&self) -> String {
         "Runs a command in bash and gives stdout, stderr and exit code. Each call is a new shell: the working folder \
          carries over, variables do not. No terminal and no input: use flags instead of prompts. Temporary files go to \
-         $TMPDIR and are gone after the call. What still runs when the command ends is ended too. Long output is cut in \
+         $TMPDIR and are gone after the call. What still runs when the command ends is ended too: start servers and what \
+         lasts long with run_in_background. Long output is cut in \
          the middle and kept in a file. To read, edit or search files use read_file, edit_file, glob_search, grep_search."
             .to_owned()
     }
@@ -84,38 +85,81 @@ impl Tool for Bash {
 
 async fn call(ctx: &ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
     let input: Input = input::parse(NAME, &input)?;
-    if input.run_in_background {
-        let text =
-            "run_in_background is not available here; run the command in the foreground with a timeout";
-        return Err(ToolError::Refused(text.to_owned()));
-    }
-    let time = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_TIME).clamp(1, MOST_TIME));
+    let time = time(input.timeout);
     let folder = ctx.folder.current();
-    let mut job = Job::shell(input.command, folder.clone(), Arc::clone(&ctx.sandbox));
-    job.env = ctx.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mut job = bounded(ctx, Job::shell(input.command, folder.clone(), Arc::clone(&ctx.sandbox)));
+    if input.run_in_background {
+        return in_background(ctx, job);
+    }
     job.time = Some(time);
-    job.keep = KEEP;
-    job.spill = Some(SpillTo { folder: ctx.spill.to_path_buf(), over: MOST as u64, most: MOST_SPILLED });
-    job.redactor = Arc::clone(&ctx.redactor);
     job.report_folder = true;
     let done = run(job, &ctx.cancel).await?;
-    let shown = Shown::of(&done);
+    result(ctx, &done, &folder, time)
+}
+
+/// What a command that was waited for gives the model. Its folder is carried on.
+pub(super) fn result(
+    ctx: &ToolContext,
+    done: &Finished,
+    folder: &Path,
+    time: Duration,
+) -> Result<ToolOutput, ToolError> {
+    let shown = Shown::of(done);
     match done.end {
         End::Cancelled => Err(ToolError::Cancelled),
         End::TimedOut => {
-            let mut parts = notes(&done);
-            parts.insert(0, shown.output(&done));
+            let mut parts = notes(done);
+            parts.insert(0, shown.output(done));
             parts.retain(|part| !part.is_empty());
             Err(ToolError::TimedOut { after: time, output: parts.join("\n") })
         }
         End::Exited(_) | End::Signalled(_) => {
-            let moved = moved_to(&folder, &done);
+            let moved = moved_to(folder, done);
             if let Some(folder) = done.folder.clone() {
                 ctx.folder.move_to(folder);
             }
-            Ok(output(&done, &shown, moved))
+            Ok(output(done, &shown, moved))
         }
     }
+}
+
+/// How a command is run whose output the model sees.
+pub(super) fn bounded(ctx: &ToolContext, mut job: Job) -> Job {
+    job.keep = KEEP;
+    job.spill = Some(SpillTo { folder: ctx.spill.to_path_buf(), over: MOST as u64, most: MOST_SPILLED });
+    job.redactor = Arc::clone(&ctx.redactor);
+    job.env = ctx.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    job
+}
+
+/// The time that a call asks for, within bounds.
+pub(super) fn time(asked: Option<u64>) -> Duration {
+    Duration::from_millis(asked.unwrap_or(DEFAULT_TIME).clamp(1, MOST_TIME))
+}
+
+/// Starts it and returns; it ends with the conversation.
+fn in_background(ctx: &ToolContext, job: Job) -> Result<ToolOutput, ToolError> {
+    let command = match &job.program {
+        Program::Shell(line) => cut::head(line, 200),
+        Program::Argv(program, _) => program.to_string_lossy().into_owned(),
+    };
+    let sandbox = job.sandbox.status();
+    let id = ctx.state.shells().start(&command, job, ctx.state.over())?;
+    ctx.state.load(["bash_output", "kill_shell"]);
+    let data = json!({
+        "stdout": "",
+        "stderr": "",
+        "exitCode": null,
+        "interrupted": false,
+        "backgroundTaskId": id,
+        "returnCodeInterpretation": null,
+        "persistedOutputPath": null,
+        "persistedOutputSize": null,
+        "sandboxStatus": sandbox,
+    });
+    let text =
+        format!("started in the background as {id}; bash_output reads what it says, kill_shell ends it");
+    Ok(ToolOutput { data, ..ToolOutput::text(text) })
 }
 
 /// Where the shell has gone, when that is news.
@@ -214,7 +258,7 @@ fn data(done: &Finished, shown: &Shown, meaning: Option<&str>) -> Value {
 }
 
 /// What an exit says; nothing to say of success.
-fn meaning(end: End) -> Option<String> {
+pub(super) fn meaning(end: End) -> Option<String> {
     match end {
         End::Exited(0) | End::TimedOut | End::Cancelled => None,
         End::Exited(126) => Some("exit code 126: found, but it cannot be executed".to_owned()),

@@ -4,7 +4,7 @@ use super::walk::{self, Walk};
 use crate::error::ToolError;
 use crate::input;
 use crate::output::ToolOutput;
-use crate::tool::{Effect, Tool, ToolContext};
+use crate::tool::{Effect, Hidden, Tool, ToolContext};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::tasks;
 use futures_util::future::BoxFuture;
@@ -72,7 +72,8 @@ impl Tool for GlobSearch {
             let input: Input = input::parse(NAME, &input)?;
             let (root, matcher) = plan(judged.read(NAME)?, &input)?;
             let cancel = ctx.cancel.clone();
-            let work = tasks::blocking(NAME, move || search(&root, &matcher, &cancel));
+            let hidden = ctx.hidden.clone();
+            let work = tasks::blocking(NAME, move || search((&root, hidden), &matcher, &cancel));
             let found = tokio::select! {
                 found = work => found.map_err(|error| ToolError::Panicked(error.to_string()))??,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
@@ -117,14 +118,18 @@ struct Found {
     total: usize,
 }
 
-fn search(root: &Path, matcher: &GlobMatcher, cancel: &CancelToken) -> Result<Found, ToolError> {
+fn search(
+    (root, hidden): (&Path, Hidden),
+    matcher: &GlobMatcher,
+    cancel: &CancelToken,
+) -> Result<Found, ToolError> {
     let mut newest: BinaryHeap<Reverse<(SystemTime, PathBuf)>> = BinaryHeap::new();
     let mut total = 0;
     let pattern = matcher.glob().glob();
     let deep = pattern.contains("**");
     // Folders are named where one folder is listed, not where a tree is searched.
     let depth = (!deep).then(|| pattern.split('/').count());
-    for entry in (Walk { root, globs: None, types: None, depth, folders: !deep }).entries() {
+    for entry in (Walk { root, globs: None, types: None, depth, folders: !deep, hidden }).entries() {
         walk::go_on(cancel)?;
         let path = entry.path();
         if !path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) {

@@ -6,7 +6,7 @@ use crate::error::ToolError;
 use crate::files::kind;
 use crate::input;
 use crate::output::ToolOutput;
-use crate::tool::{Effect, Tool, ToolContext};
+use crate::tool::{Effect, Hidden, Tool, ToolContext};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
 use claw_kernel::tasks;
@@ -127,7 +127,8 @@ impl Tool for GrepSearch {
             let cancel = ctx.cancel.clone();
             let current = ctx.folder.current();
             let redactor = Arc::clone(&ctx.redactor);
-            let work = tasks::blocking(NAME, move || plan.search(&current, redactor, &cancel));
+            let hidden = ctx.hidden.clone();
+            let work = tasks::blocking(NAME, move || plan.search(&current, redactor, hidden, &cancel));
             tokio::select! {
                 done = work => done.map_err(|error| ToolError::Panicked(error.to_string()))?,
                 () = ctx.cancel.cancelled() => Err(ToolError::Cancelled),
@@ -191,6 +192,7 @@ impl Plan {
         mut self,
         current: &Path,
         redactor: Arc<Redactor>,
+        hidden: Hidden,
         cancel: &CancelToken,
     ) -> Result<ToolOutput, ToolError> {
         let limit = self.input.head_limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT).min(MOST_LIMIT);
@@ -202,7 +204,7 @@ impl Plan {
         }
         let (globs, types) = (self.globs.take(), self.types.take());
         let root = self.root.clone();
-        for entry in (Walk { root: &root, globs, types, depth: None, folders: false }).entries() {
+        for entry in (Walk { root: &root, globs, types, depth: None, folders: false, hidden }).entries() {
             walk::go_on(cancel)?;
             // What cannot be read is passed over and told: it may have gone meanwhile.
             if let Err(error) = self.file(entry.path(), current, &mut found) {

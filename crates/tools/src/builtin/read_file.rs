@@ -1,6 +1,7 @@
 //! `read_file`: numbered lines of a text file, or an image.
 
 use super::image;
+use super::notebook::Notebook;
 use crate::cut;
 use crate::error::ToolError;
 use crate::files::kind;
@@ -59,7 +60,7 @@ impl Tool for ReadFile {
     }
 
     fn description(&self) -> String {
-        "Reads a text file with line numbers, or an image. Long files come in parts: go on with offset. Folders are listed \
+        "Reads a text file with line numbers, an image, or a notebook as cells. Long files come in parts: go on with offset. Folders are listed \
          with glob_search."
             .to_owned()
     }
@@ -120,12 +121,30 @@ fn read(path: &Path, wanted: &Wanted, cancel: &CancelToken) -> Result<Done, Tool
         return Ok(Done { output: image::output(path, kind, &bytes)?, seen });
     }
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+    if let Some(cells) = notebook(path, text, wanted) {
+        return Ok(Done { output: cells, seen });
+    }
     if let Some(what) = binary(text) {
         return Err(ToolError::Refused(format!("{} is not shown: it is {what}", path.display())));
     }
     let total = text.split_inclusive(|byte| *byte == b'\n').count();
     let lines = wanted.lines_of(text, path, cancel)?;
     Ok(Done { output: lines.output(path, wanted, Some(total)), seen })
+}
+
+/// Images of a notebook that are shown.
+const MOST_IMAGES: usize = 5;
+
+/// The cells, where nobody asked for certain lines and it is a notebook.
+fn notebook(path: &Path, text: &[u8], wanted: &Wanted) -> Option<ToolOutput> {
+    if path.extension()? != "ipynb" || !wanted.is_open || wanted.first > 1 {
+        return None;
+    }
+    let notebook = Notebook::parse(std::str::from_utf8(text).ok()?).ok()?;
+    let clean = wanted.redactor.apply(&notebook.shown()).into_owned();
+    let images = notebook.images(MOST_IMAGES);
+    let data = json!({"file": {"filePath": path, "type": "notebook", "cells": notebook.cells().len()}});
+    Some(ToolOutput { text: cut::head(&clean, MOST_TEXT), data, images, ..ToolOutput::default() })
 }
 
 fn all(file: &mut File, meta: &Metadata, path: &Path) -> Result<Vec<u8>, ToolError> {

@@ -3,16 +3,19 @@
 use crate::error::ToolError;
 use crate::folder::WorkingFolder;
 use crate::output::ToolOutput;
+use crate::ports::{Answer, Messenger, Person, PlanReply, Ports, Question, UserMessage};
 use crate::read_state::ReadState;
 use crate::sandbox::{Reach, SandboxPolicy};
 use crate::tool::{Tool, ToolContext};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::durable::{Mode, Sync, replace};
 use claw_kernel::redact::Redactor;
+use futures_util::future::BoxFuture;
 use rustix::fs::{CWD, mkfifoat};
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -53,11 +56,66 @@ impl Work {
             agent: name.into(),
             reads: Arc::new(ReadState::new()),
             cancel: CancelToken::new(),
+            hidden: crate::tool::Hidden::default(),
             sandbox: Arc::clone(&self.policy),
             spill: Arc::new(self.folder.path().join("spill")),
             redactor: Arc::new(Redactor::new([SECRET.to_owned()])),
             env: Arc::new([]),
+            state: Arc::default(),
+            ports: Arc::default(),
+            messenger: None,
         }
+    }
+}
+
+/// A person who answers as it was written down, and keeps what was asked and told.
+#[derive(Default)]
+pub(super) struct Scripted {
+    answers: Mutex<VecDeque<Answer>>,
+    plans: Mutex<VecDeque<PlanReply>>,
+    asked: Mutex<Vec<Question>>,
+    told: Mutex<Vec<UserMessage>>,
+}
+
+impl Scripted {
+    pub(super) fn answering(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        Arc::new(Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() })
+    }
+
+    pub(super) fn judging(plans: impl IntoIterator<Item = PlanReply>) -> Arc<Self> {
+        Arc::new(Self { plans: Mutex::new(plans.into_iter().collect()), ..Self::default() })
+    }
+
+    pub(super) fn ports(self: &Arc<Self>) -> Arc<Ports> {
+        let person: Arc<dyn Person> = Arc::<Self>::clone(self);
+        Arc::new(Ports { person: Some(person), ..Ports::default() })
+    }
+
+    pub(super) fn asked(&self) -> Vec<Question> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(super) fn told(&self) -> Vec<UserMessage> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+impl Person for Scripted {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        self.asked.lock().unwrap().push(question);
+        Box::pin(std::future::ready(self.answers.lock().unwrap().pop_front().unwrap_or(Answer::Nothing)))
+    }
+    fn judge_plan(&self, _: &str, _: &str) -> BoxFuture<'_, PlanReply> {
+        Box::pin(std::future::ready(
+            self.plans.lock().unwrap().pop_front().unwrap_or(PlanReply::Refused(None)),
+        ))
+    }
+}
+
+impl Messenger for Scripted {
+    fn tell(&self, message: UserMessage) -> BoxFuture<'_, ()> {
+        self.told.lock().unwrap().push(message);
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::ToolError;
 use crate::files::kind;
+use crate::tool::Hidden;
 use claw_kernel::cancel::CancelToken;
 use ignore::overrides::Override;
 use ignore::types::Types;
@@ -20,6 +21,8 @@ pub(super) struct Walk<'r> {
     pub(super) depth: Option<usize>,
     /// Whether folders are given, too.
     pub(super) folders: bool,
+    /// Passed over, with all that lies in it.
+    pub(super) hidden: Hidden,
 }
 
 impl Walk<'_> {
@@ -35,8 +38,10 @@ impl Walk<'_> {
         if let Some(types) = self.types {
             walk.types(types);
         }
-        walk.filter_entry(|entry| {
+        let hidden = self.hidden;
+        walk.filter_entry(move |entry| {
             entry.file_name() != ".git"
+                && !hidden.hides(entry.path())
                 && !kind::is_of_a_process(entry.path())
                 && has_plain_ignore_files(entry)
         });

@@ -1,5 +1,6 @@
 //! Where a path leads: `~`, `.`, `..` and symlinks resolved, also where the end does not exist yet.
 
+use super::kind::is_of_a_process;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -20,6 +21,12 @@ pub fn resolve(path: &Path) -> PathBuf {
             continue;
         }
         let next = done.join(&part);
+        // Below a process links are not paths: they lead to what it holds, round every rule. They stay as they are, and
+        // nothing there is opened.
+        if is_of_a_process(&done) {
+            done = next;
+            continue;
+        }
         match std::fs::read_link(&next) {
             Ok(target) if links < MOST_LINKS => {
                 links += 1;
@@ -60,6 +67,27 @@ pub fn absolute(typed: &str, folder: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_a_process_holds_is_not_a_way_to_anything() {
+        let me = std::process::id();
+        for typed in [
+            "/proc/self/root/etc/shadow",
+            "/proc/self/cwd/../x",
+            "/proc/thread-self/root/x",
+            "/dev/fd/3",
+            "/dev/stdin",
+            "/proc/self/fd/3/../../root/etc/passwd",
+            "/proc/net/tcp",
+            "/proc/1/root/etc/shadow",
+            "/proc/./self//environ",
+            "/dev/fd/../root/etc",
+        ] {
+            let path = resolve(Path::new(typed));
+            assert!(is_of_a_process(&path), "{typed} {}", path.display());
+            assert!(path.starts_with("/proc/1/") || path.starts_with(format!("/proc/{me}")), "{typed}");
+        }
+    }
 
     #[test]
     fn links_dots_and_missing_ends_are_resolved() {

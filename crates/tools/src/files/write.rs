@@ -7,9 +7,11 @@
 use crate::error::ToolError;
 use crate::platform::open_resolved;
 use claw_kernel::durable::{self, Mode, Sync};
-use rustix::fs::{Access, OFlags};
+use rustix::fs::{Access, AtFlags, FileType, OFlags, RawMode, Stat};
+use rustix::io::Errno;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,29 +42,21 @@ impl Stored {
     }
 }
 
-/// Writes a resolved path. Parent folders are made.
+/// Writes a resolved path. Parent folders are made. No symlink is followed on the way, whoever puts one there meanwhile.
 pub fn store(path: &Path, bytes: &[u8]) -> Result<Stored, ToolError> {
     let failed = |source: io::Error| ToolError::Io { path: path.to_owned(), source };
-    let before = match std::fs::metadata(path) {
-        Ok(meta) => Some(meta),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
-    };
-    match &before {
-        None => {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(failed)?;
-            }
-        }
-        // A rename would pass over the mode of the file itself.
-        Some(_) => rustix::fs::access(path, Access::WRITE_OK).map_err(|errno| failed(errno.into()))?,
-    }
     let held = Held::of(path).map_err(failed)?;
-    let other_names = before.as_ref().map_or(0, |meta| meta.nlink().saturating_sub(1));
+    let before = held.stat().map_err(failed)?;
+    if before.is_some() {
+        // A rename would pass over the mode of the file itself.
+        rustix::fs::accessat(&held.folder, &held.name, Access::WRITE_OK, AtFlags::EACCESS)
+            .map_err(|errno| failed(errno.into()))?;
+    }
+    let links = std::fs::symlink_metadata(held.path()).map_or(0, |meta| meta.nlink());
     match durable::replace(&held.path(), bytes, Mode::Keep, Sync::No) {
-        Ok(()) => Ok(Stored { other_names, in_place: false }),
+        Ok(()) => Ok(Stored { other_names: links.saturating_sub(1), in_place: false }),
         Err(error) if before.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
-            durable::append_in_place(&held.path(), bytes).map_err(failed)?;
+            held.write_in_place(bytes).map_err(failed)?;
             Ok(Stored { other_names: 0, in_place: true })
         }
         Err(error) => Err(failed(error)),
@@ -80,14 +74,64 @@ impl Held {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
         };
-        let folder = open_resolved(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        Ok(Self { folder, name: name.to_owned() })
+        Ok(Self { folder: make_folders(folder)?, name: name.to_owned() })
+    }
+
+    /// What the name stands for; none: nothing. Errors: it is a symlink, though the path was resolved.
+    fn stat(&self) -> io::Result<Option<Stat>> {
+        match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::Symlink => {
+                Err(Errno::LOOP.into())
+            }
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn write_in_place(&self, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.folder, &self.name, flags, rustix::fs::Mode::empty())?;
+        let mut file = File::from(file);
+        if !file.metadata()?.is_file() {
+            return Err(Errno::INVAL.into());
+        }
+        file.set_len(0)?;
+        file.write_all(bytes)
     }
 
     fn path(&self) -> PathBuf {
         let root = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
         Path::new(root).join(self.folder.as_raw_fd().to_string()).join(&self.name)
     }
+}
+
+/// Opens a resolved folder, and makes what of it is not there. Each part is made in the one that is held open.
+fn make_folders(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut missing = Vec::new();
+    let mut at = path;
+    let mut folder = loop {
+        match open_resolved(at, flags) {
+            Err(Errno::NOENT) => {
+                let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
+                    return Err(Errno::NOENT.into());
+                };
+                missing.push(name);
+                at = parent;
+            }
+            other => break other?,
+        }
+    };
+    for name in missing.into_iter().rev() {
+        match rustix::fs::mkdirat(&folder, name, rustix::fs::Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        folder = rustix::fs::openat(&folder, name, flags, rustix::fs::Mode::empty())?;
+    }
+    Ok(folder)
 }
 
 #[cfg(test)]
@@ -105,6 +149,46 @@ mod tests {
         assert!(!root.join("outside/x").exists());
         store(&root.join("outside/x"), b"y").unwrap();
         assert_eq!(std::fs::read(root.join("outside/x")).unwrap(), b"y");
+    }
+
+    #[test]
+    fn ten_thousand_writes_while_the_folder_is_exchanged_for_a_symlink_stay_inside() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let root = tempfile::tempdir().unwrap();
+        let root = crate::files::paths::resolve(root.path());
+        let (inside, outside, other) = (root.join("w/d"), root.join("outside"), root.join("w/other"));
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        symlink("../outside", &other).unwrap();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &inside, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            let mut stored = 0;
+            for n in 0..10_000 {
+                stored += usize::from(store(&inside.join(format!("new-{}/x", n % 7)), b"x").is_ok());
+                stored += usize::from(store(&inside.join("x"), b"x").is_ok());
+            }
+            over.store(true, Ordering::Relaxed);
+            assert!(stored > 0);
+        });
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_name_that_became_a_symlink_is_not_written_through() {
+        let root = tempfile::tempdir().unwrap();
+        let root = crate::files::paths::resolve(root.path());
+        store(&root.join("theirs"), b"old").unwrap();
+        symlink("theirs", root.join("mine")).unwrap();
+        assert!(store(&root.join("mine"), b"new").is_err());
+        assert!(store(&root.join("mine/below"), b"new").is_err());
+        assert!(store(Path::new("/proc/self/cwd/x"), b"new").is_err());
+        assert_eq!(std::fs::read(root.join("theirs")).unwrap(), b"old");
     }
 
     #[test]

@@ -8,6 +8,14 @@ mod linux;
 mod other;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Beneath, ChildPlan, FirstProcess, Fixture, Group, House, HousePlan, PROXY_PORT, Stand, Wall, adopt_orphans, filter, landlock, needs_user_namespace, open_resolved, prepare, prepare_house, rehearse, try_namespaces};
+pub(crate) use linux::{
+    Beneath, ChildPlan, FirstProcess, Fixture, Group, House, HousePlan, PROXY_PORT, Stand, Wall,
+    adopt_orphans, filter, landlock, needs_user_namespace, open_resolved, prepare, prepare_house, rehearse,
+    try_namespaces,
+};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::{Beneath, ChildPlan, FirstProcess, Fixture, Group, House, HousePlan, PROXY_PORT, Stand, Wall, adopt_orphans, filter, landlock, needs_user_namespace, open_resolved, prepare, prepare_house, rehearse, try_namespaces};
+pub(crate) use other::{
+    Beneath, ChildPlan, FirstProcess, Fixture, Group, House, HousePlan, PROXY_PORT, Stand, Wall,
+    adopt_orphans, filter, landlock, needs_user_namespace, open_resolved, prepare, prepare_house, rehearse,
+    try_namespaces,
+};

@@ -104,15 +104,19 @@ pub struct SpilledOutput {
     pub lost: u64,
 }
 
+/// Which output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
+pub enum Stream {
+    /// Standard output.
     Out,
+    /// Standard error.
     Err,
 }
 
 /// Both streams of a job.
-#[derive(Debug)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
+    /// See [`super::run::Tap`].
+    pub(super) tap: Option<super::run::Tap>,
     pub(super) out: Kept,
     pub(super) err: Kept,
     held: [Held; 2],
@@ -123,8 +127,9 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn new(keep: usize, spill: Option<SpillTo>, name: String, redactor: &Arc<Redactor>) -> Self {
+    pub(crate) fn new(keep: usize, spill: Option<SpillTo>, name: String, redactor: &Arc<Redactor>) -> Self {
         Self {
+            tap: None,
             out: Kept::new(keep),
             err: Kept::new(keep),
             held: Default::default(),
@@ -136,7 +141,10 @@ impl Capture {
     }
 
     /// Takes what came; known secrets go no further than here.
-    pub(super) fn push(&mut self, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        if let Some(tap) = &mut self.tap {
+            tap(stream, bytes);
+        }
         let clean = self.held[stream as usize].push(bytes, &self.redactor);
         self.keep(stream, &clean);
     }
@@ -178,7 +186,7 @@ impl Capture {
     }
 
     /// What is held back goes out; then nothing is expected any more.
-    pub(super) fn finish(&mut self) -> (Kept, Kept, Option<SpilledOutput>) {
+    pub(crate) fn finish(&mut self) -> (Kept, Kept, Option<SpilledOutput>) {
         for stream in [Stream::Out, Stream::Err] {
             let rest = std::mem::take(&mut self.held[stream as usize]).0;
             self.keep(stream, &rest);

@@ -1,6 +1,7 @@
 //! The environment of children: a list of names, and never a key.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 const NAMES: [&str; 7] = ["PATH", "HOME", "LANG", "USER", "SHELL", "TMPDIR", "LOGNAME"];
 const PREFIXES: [&str; 2] = ["LC_", "CLAW_"];
@@ -19,6 +20,17 @@ pub(super) const QUIET: [(&str, &str); 5] = [
 /// What of this process's environment a child gets.
 pub(super) fn inherited() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| is_allowed(name))
+}
+
+/// Where a program lies that can be executed, by the order of `PATH`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let can_run =
+        |file: &PathBuf| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program))
+        .find(can_run)
 }
 
 fn is_allowed(name: &OsStr) -> bool {

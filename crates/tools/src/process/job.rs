@@ -55,6 +55,8 @@ pub struct Job {
     pub redactor: Arc<Redactor>,
     /// What it may touch.
     pub sandbox: Arc<SandboxPolicy>,
+    /// Whether it uses claw's own standard input, output and error: then nothing of them is kept.
+    pub attached: bool,
     /// Whether the shell's last working folder is reported.
     pub report_folder: bool,
 }
@@ -96,6 +98,7 @@ impl Job {
             aside: None,
             redactor: Arc::default(),
             sandbox,
+            attached: false,
             report_folder: false,
         }
     }

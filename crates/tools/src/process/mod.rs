@@ -5,17 +5,21 @@
 mod capture;
 mod detached;
 mod env;
+mod held;
 mod job;
 mod pipes;
 mod run;
 mod scratch;
 mod start;
 
-pub use capture::{Kept, SpilledOutput};
+pub(crate) use capture::Capture;
+pub use capture::{Kept, SpilledOutput, Stream};
 pub use detached::{Detached, detached};
 pub(crate) use env::is_secret;
+pub use env::on_path;
+pub use held::{Held, Talk, hold};
 pub use job::{Job, Program, SpillTo};
-pub use run::{End, Finished, no_more_grace, run};
+pub use run::{End, Finished, Live, Tap, no_more_grace, run, run_live};
 pub(crate) use scratch::Scratch;
 pub(crate) use start::{raise_house, try_mounts, try_rooms};
 

@@ -3,6 +3,7 @@
 use super::capture::{Capture, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
 
 /// Bytes read at once. Small: many jobs run side by side.
 const CHUNK: usize = 8 * 1024;
@@ -11,6 +12,8 @@ struct Input {
     pipe: ChildStdin,
     bytes: Vec<u8>,
     at: usize,
+    /// What comes later.
+    more: Option<mpsc::Receiver<Vec<u8>>>,
 }
 
 pub(super) struct Pipes {
@@ -23,9 +26,22 @@ pub(super) struct Pipes {
 
 impl Pipes {
     pub(super) fn of(child: &mut Child, input: Option<Vec<u8>>) -> Self {
-        let input = child.stdin.take().zip(input).map(|(pipe, bytes)| Input { pipe, bytes, at: 0 });
+        let stdin = child.stdin.take().zip(input);
+        let input = stdin.map(|(pipe, bytes)| Input { pipe, bytes, at: 0, more: None });
         let (out, err) = (child.stdout.take(), child.stderr.take());
         Self { input, out, err, out_chunk: Vec::new(), err_chunk: Vec::new() }
+    }
+
+    /// The input goes on with what comes here, and ends when all senders are gone.
+    pub(super) fn feed_from(&mut self, more: mpsc::Receiver<Vec<u8>>) {
+        if let Some(input) = &mut self.input {
+            input.more = Some(more);
+        }
+    }
+
+    /// The pipes themselves, for somebody who talks through them.
+    pub(super) fn take(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
+        Some((self.input.take()?.pipe, self.out.take()?, self.err.take()?))
     }
 
     /// Until both outputs are closed. Can be dropped and called again: nothing is lost.
@@ -58,9 +74,16 @@ async fn chunk<R: AsyncRead + Unpin>(pipe: &mut Option<R>, into: &mut Vec<u8>) {
 
 /// Writes a part; a child that does not read its input is no failure.
 async fn feed(input: &mut Option<Input>) {
-    let Some(Input { pipe, bytes, at }) = input else { return };
+    let Some(Input { pipe, bytes, at, more }) = input else { return };
+    if *at == bytes.len()
+        && let Some(more) = more
+        && let Some(next) = more.recv().await
+    {
+        (*bytes, *at) = (next, 0);
+        return;
+    }
     match pipe.write(&bytes[*at..]).await {
-        Ok(written) if written > 0 && *at + written < bytes.len() => *at += written,
+        Ok(written) if written > 0 && (*at + written < bytes.len() || more.is_some()) => *at += written,
         Ok(_) | Err(_) => *input = None,
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a job to its end: output drained all the while, time and cancel kept, nothing left of it.
 
-use super::capture::{Capture, Kept, SpilledOutput};
+use super::capture::{Capture, Kept, SpilledOutput, Stream};
 use super::job::Job;
 use super::start::{Started, start};
 use crate::error::ToolError;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::LazyLock;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// For processes that were killed to be gone, and for their pipes to close.
@@ -60,7 +61,7 @@ pub struct Finished {
     /// The shell's last working folder, where that was asked for and is known.
     pub folder: Option<PathBuf>,
     /// What held it.
-    pub sandbox: SandboxStatus,
+    pub sandbox: Box<SandboxStatus>,
     /// From start to end.
     pub took: Duration,
 }
@@ -70,14 +71,38 @@ pub struct Finished {
 ///
 /// To be called on a thread of the runtime that lives as long as the job: the kernel ends children of a dead thread.
 pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> {
+    run_live(job, cancel, Live::default()).await
+}
+
+/// Sees output as it comes, raw: known secrets are still in it.
+pub type Tap = Box<dyn FnMut(Stream, &[u8]) + Send>;
+
+/// What a running job is connected with.
+#[derive(Default)]
+pub struct Live {
+    /// What the job reads, after what it was given at the start; it ends when all senders are gone.
+    pub input: Option<mpsc::Receiver<Vec<u8>>>,
+    /// Who sees its output. Must not block.
+    pub tap: Option<Tap>,
+}
+
+/// The same as [`run`], for a job that somebody talks to while it runs.
+pub async fn run_live(mut job: Job, cancel: &CancelToken, live: Live) -> Result<Finished, ToolError> {
     if cancel.is_cancelled() {
         return Err(ToolError::Cancelled);
     }
     let began = Instant::now();
+    if live.input.is_some() {
+        job.stdin.get_or_insert_default();
+    }
     let program = job.program.name();
     let failed = |source| ToolError::Start { program, source };
-    let started = start(&job)?;
-    let capture = Capture::new(job.keep, job.spill.clone(), started.id.clone(), &job.redactor);
+    let mut started = start(&job)?;
+    if let Some(input) = live.input {
+        started.pipes.feed_from(input);
+    }
+    let mut capture = Capture::new(job.keep, job.spill.clone(), started.id.clone(), &job.redactor);
+    capture.tap = live.tap;
     let mut running =
         Running { started, capture, grace: job.grace, left_behind: job.left_behind, gone: false };
     let (end, left_behind) =
@@ -89,8 +114,13 @@ pub async fn run(job: Job, cancel: &CancelToken) -> Result<Finished, ToolError> 
         scratch.clear().await;
     }
     let (out, err, spilled) = running.capture.finish();
-    let sandbox = job.sandbox.status();
+    let sandbox = Box::new(job.sandbox.status());
     Ok(Finished { end, out, err, spilled, left_behind, put_aside, folder, sandbox, took: began.elapsed() })
+}
+
+/// Done when nobody waits any longer.
+pub(super) async fn haste() {
+    HASTE.cancelled().await;
 }
 
 struct Running {
@@ -202,7 +232,7 @@ async fn at(deadline: Option<Instant>) {
     }
 }
 
-fn end_of(status: ExitStatus) -> End {
+pub(super) fn end_of(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Exited(code),
         (None, Some(signal)) => End::Signalled(signal),

@@ -7,7 +7,8 @@ use super::scratch::Scratch;
 use crate::error::ToolError;
 use crate::files::paths;
 use crate::platform::{
-    ChildPlan, FirstProcess, Group, House, HousePlan, adopt_orphans, open_resolved, prepare, prepare_house, rehearse, try_namespaces,
+    ChildPlan, FirstProcess, Group, House, HousePlan, adopt_orphans, open_resolved, prepare, prepare_house,
+    rehearse, try_namespaces,
 };
 use crate::sandbox::{Governed, SandboxPolicy};
 use claw_kernel::ids::RunId;
@@ -227,8 +228,12 @@ fn command(job: &Job, id: &str, scratch: Option<&Scratch>) -> Command {
     }
     command.envs(job.sandbox.environment());
     command.envs(job.env.iter().map(|(name, value)| (name, value))).env(MARK, id);
-    let stdin = if job.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if job.attached {
+        command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    } else {
+        let stdin = if job.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
     command.current_dir(&job.folder).kill_on_drop(true);
     command
 }

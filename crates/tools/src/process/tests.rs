@@ -488,8 +488,11 @@ async fn many_at_once_each_get_their_own_output() {
 #[ignore = "a measurement"]
 async fn added_latency_of_the_sandbox() {
     let folder = tempfile::tempdir().unwrap();
-    let wall = SandboxPolicy::new(Reach::WorkspaceWrite, folder.path()).with_most(crate::sandbox::Most::WriteWall);
-    for (name, policy) in [("none", free(folder.path())), ("full", walled(folder.path())), ("write wall", Arc::new(wall))] {
+    let wall =
+        SandboxPolicy::new(Reach::WorkspaceWrite, folder.path()).with_most(crate::sandbox::Most::WriteWall);
+    for (name, policy) in
+        [("none", free(folder.path())), ("full", walled(folder.path())), ("write wall", Arc::new(wall))]
+    {
         let began = Instant::now();
         policy.status();
         let probe = began.elapsed();

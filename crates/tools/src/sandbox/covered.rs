@@ -50,7 +50,8 @@ impl Cover {
     /// # Errors
     /// The pattern is wrong.
     pub fn pattern(pattern: &str) -> Result<Self, BadCover> {
-        let is_magic = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
+        let is_magic =
+            |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
         let path = Path::new(pattern);
         let fixed: PathBuf = path.components().take_while(|part| !is_magic(part)).collect();
         let rest: PathBuf = path.components().skip_while(|part| !is_magic(part)).collect();
@@ -229,7 +230,15 @@ mod tests {
     fn files_of_variables_their_links_and_patterns_are_found_and_examples_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let root = paths::resolve(folder.path());
-        for name in ["w/.env", "w/a/.env.local", "w/.env.example", "w/node_modules/x/.env", "w/s/one.key", "w/s/b/two.key", "out/e"] {
+        for name in [
+            "w/.env",
+            "w/a/.env.local",
+            "w/.env.example",
+            "w/node_modules/x/.env",
+            "w/s/one.key",
+            "w/s/b/two.key",
+            "out/e",
+        ] {
             put(&root.join(name));
         }
         std::fs::hard_link(root.join("w/.env"), root.join("w/other")).unwrap();

@@ -1,11 +1,11 @@
 //! The house of a policy, made for its first command and again when a folder that commands write is another one.
 
+use super::governed::Governed;
 use super::hosts::Hosts;
 use super::layout::{Wants, search_path};
 use super::policy::{Network, SandboxPolicy};
 use super::proxy::{self, Proxy};
 use super::status::{SandboxStatus, WallKind};
-use super::governed::Governed;
 use crate::platform::{self, Beneath, ChildPlan, House, HousePlan, PROXY_PORT};
 use crate::process::{Scratch, raise_house};
 use std::ffi::OsString;
@@ -105,8 +105,15 @@ impl SandboxPolicy {
         let wants = Wants {
             writable: &writable,
             copied: &copied,
-            visible: self.visible.iter().cloned().chain(home).chain(search_path()).chain([self.workspace.clone()])
-                .map(|path| crate::files::paths::resolve(&path)).collect(),
+            visible: self
+                .visible
+                .iter()
+                .cloned()
+                .chain(home)
+                .chain(search_path())
+                .chain([self.workspace.clone()])
+                .map(|path| crate::files::paths::resolve(&path))
+                .collect(),
             covered: self.covers.found().to_vec(),
             leaves: &|path| self.covers.leaves(path),
             scratch,
@@ -138,7 +145,8 @@ impl SandboxPolicy {
                 && cache.parent().is_some()
                 && !writable.iter().any(|path| cache.starts_with(path) || path.starts_with(cache))
         };
-        let mut all: Vec<PathBuf> = workspace.into_iter().chain(self.caches.iter().filter(is_new).cloned()).collect();
+        let mut all: Vec<PathBuf> =
+            workspace.into_iter().chain(self.caches.iter().filter(is_new).cloned()).collect();
         all.sort_unstable();
         // One in another has its layer already.
         all.dedup_by(|inner, outer| inner.starts_with(outer));
@@ -147,7 +155,9 @@ impl SandboxPolicy {
 
     fn proxy(&self, listener: Option<OwnedFd>) -> io::Result<Option<Proxy>> {
         match (&self.network, listener) {
-            (Network::AllowList(hosts), Some(listener)) => proxy::start(listener, Hosts::clone(hosts)).map(Some),
+            (Network::AllowList(hosts), Some(listener)) => {
+                proxy::start(listener, Hosts::clone(hosts)).map(Some)
+            }
             (Network::AllowList(_) | Network::Off | Network::On, _) => Ok(None),
         }
     }
@@ -176,7 +186,13 @@ impl SandboxPolicy {
     /// Where programs find the proxy.
     pub(super) fn proxy_environment(&self) -> Vec<(OsString, OsString)> {
         const NAMES: [&str; 8] = [
-            "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "CARGO_HTTP_PROXY",
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+            "CARGO_HTTP_PROXY",
             "npm_config_proxy",
         ];
         let Network::AllowList(_) = self.network else { return Vec::new() };

@@ -26,7 +26,8 @@ impl TryFrom<String> for HostRule {
                 && label.len() <= 63
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         };
-        if name.is_empty() || name.len() > 253 || !name.split('.').all(is_label) || looks_like_address(&name) {
+        if name.is_empty() || name.len() > 253 || !name.split('.').all(is_label) || looks_like_address(&name)
+        {
             return Err(InvalidHost { raw });
         }
         Ok(Self(name))
@@ -123,14 +124,28 @@ mod tests {
         for name in ["example.org", "a.b.EXAMPLE.org.", "crates.io", "static.crates.io"] {
             assert!(hosts.allow(name), "{name}");
         }
-        for name in ["badexample.org", "example.org.evil", "org", "", ".", "example.orgx", "93.184.216.34", "[::1]"] {
+        for name in
+            ["badexample.org", "example.org.evil", "org", "", ".", "example.orgx", "93.184.216.34", "[::1]"]
+        {
             assert!(!hosts.allow(name), "{name}");
         }
     }
 
     #[test]
     fn what_is_no_name_is_no_rule() {
-        for text in ["", "*", "https://x.org", "x.org:80", "10.0.0.1", "2130706433", "0x7f.1", "1.0x7f", "a..b", "a/b", "[::1]"] {
+        for text in [
+            "",
+            "*",
+            "https://x.org",
+            "x.org:80",
+            "10.0.0.1",
+            "2130706433",
+            "0x7f.1",
+            "1.0x7f",
+            "a..b",
+            "a/b",
+            "[::1]",
+        ] {
             let is_rule = HostRule::try_from(text.to_owned()).is_ok();
             assert!(!is_rule || text == "0x7f.1x", "{text}");
         }
@@ -139,9 +154,29 @@ mod tests {
     #[test]
     fn private_addresses_are_not_public_in_any_dress() {
         for text in [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
-            "255.255.255.255", "198.18.0.1", "::", "::1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1",
-            "2002:7f00:1::", "fe80::1", "fc00::1", "fd12::1", "ff02::1", "2001::1", "2001:db8::1", "64:ff9b:1::1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "198.18.0.1",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "2001::1",
+            "2001:db8::1",
+            "64:ff9b:1::1",
         ] {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }

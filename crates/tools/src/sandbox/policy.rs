@@ -285,7 +285,8 @@ impl SandboxPolicy {
             (None, Most::WriteWall) => Some("held to the write wall by the settings".to_owned()),
             (None, Most::Full | Most::Nothing) => None,
         };
-        status.reason = [why, status.reason].into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
+        status.reason =
+            [why, status.reason].into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
         status
     }
 
@@ -378,7 +379,11 @@ impl SandboxPolicy {
 
     /// How a child that works in `folder` is confined. Errors: there should be a room for it, and there is none.
     pub(crate) fn child(&self, folder: &Path, governed: &Governed) -> io::Result<ChildPlan> {
-        if self.is_full() { self.room(folder, governed) } else { Ok(self.walled(ChildPlan::new(folder), governed)) }
+        if self.is_full() {
+            self.room(folder, governed)
+        } else {
+            Ok(self.walled(ChildPlan::new(folder), governed))
+        }
     }
 
     fn walled(&self, plan: ChildPlan, governed: &Governed) -> ChildPlan {

@@ -167,13 +167,20 @@ impl Request {
             first.push_str("\r\n");
         }
         first.push_str("\r\n");
-        Some(Self { host, port: port.unwrap_or(80), is_tunnel: false, rest: [first.as_bytes(), rest].concat() })
+        Some(Self {
+            host,
+            port: port.unwrap_or(80),
+            is_tunnel: false,
+            rest: [first.as_bytes(), rest].concat(),
+        })
     }
 }
 
 fn is_passed_on(field: &str) -> bool {
     let name = field.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
-    !field.is_empty() && !matches!(name.as_str(), "host" | "connection" | "keep-alive") && !name.starts_with("proxy-")
+    !field.is_empty()
+        && !matches!(name.as_str(), "host" | "connection" | "keep-alive")
+        && !name.starts_with("proxy-")
 }
 
 /// Host and port. A user in front of the host is no part of a request to a proxy.

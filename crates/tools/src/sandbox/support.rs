@@ -16,8 +16,12 @@ fn reason(error: &io::Error) -> String {
         Some(libc_code) if libc_code == rustix::io::Errno::NOSPC.raw_os_error() => {
             "; /proc/sys/user/max_*_namespaces is 0 or used up"
         }
-        Some(_) if in_container() => "; give the container user namespaces or CAP_SYS_ADMIN for the full sandbox",
-        Some(_) | None => "; this user may make no namespaces (see kernel.unprivileged_userns_clone, AppArmor)",
+        Some(_) if in_container() => {
+            "; give the container user namespaces or CAP_SYS_ADMIN for the full sandbox"
+        }
+        Some(_) | None => {
+            "; this user may make no namespaces (see kernel.unprivileged_userns_clone, AppArmor)"
+        }
     };
     format!("no namespaces: {error}{advice}")
 }

@@ -1,5 +1,6 @@
 use super::super::history::fault;
 use super::super::steering::Room;
+use super::super::toolbox::ToolNames;
 use super::*;
 use claw_providers::event::{CutCall, CutReason};
 use claw_providers::usage::Usage;
@@ -8,7 +9,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn toolbox(answer: Option<Arc<AnswerSchema>>) -> Arc<Toolbox> {
-    Arc::new(Toolbox::new(Arc::new(Registry::builtin()), &["bash", "read_file"], answer))
+    let names = ToolNames::of(&["bash", "read_file"], &[]);
+    Arc::new(Toolbox::new(Arc::new(Registry::builtin()), &names, answer))
 }
 
 fn schema() -> Arc<AnswerSchema> {

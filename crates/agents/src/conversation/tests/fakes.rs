@@ -363,9 +363,11 @@ impl Desk {
         let model = Arc::new(FakeModel::new(script));
         let services = AgentServices {
             model: model.clone(),
-            registry: Arc::new(registry),
+            registry: registry.into(),
+            ports: Arc::default(),
             redactor: Arc::new(Redactor::new(["hunter2hunter2".to_owned()])),
             logs: LogWriter::start().unwrap(),
+            rules: Arc::default(),
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
             hooks: Arc::new(crate::hooks::Hooks::none()),

@@ -8,8 +8,12 @@ use std::path::Path;
 const MOST: usize = 40;
 
 pub(super) fn describe(folder: &Path, stack: &Stack) -> String {
-    let name = folder.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned());
-    let mut out = format!("# {}\n\nWhat an agent should know before it works here. Correct and extend it.\n", one_line(&name));
+    let name =
+        folder.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned());
+    let mut out = format!(
+        "# {}\n\nWhat an agent should know before it works here. Correct and extend it.\n",
+        one_line(&name)
+    );
     out.push_str("\n## Stack\n\n");
     if stack.parts.is_empty() {
         out.push_str("- not detected; say here what it is written in\n");

@@ -43,10 +43,11 @@ impl Stack {
     fn node(&mut self, folder: &Path) {
         let Some(manifest) = read(folder, "package.json") else { return };
         let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
-        let tool = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun")]
-            .into_iter()
-            .find_map(|(lock, tool)| folder.join(lock).exists().then_some(tool))
-            .unwrap_or("npm");
+        let tool =
+            [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun")]
+                .into_iter()
+                .find_map(|(lock, tool)| folder.join(lock).exists().then_some(tool))
+                .unwrap_or("npm");
         let language = if folder.join("tsconfig.json").exists() { "TypeScript" } else { "JavaScript" };
         self.parts.push(format!("{language} ({tool})"));
         let scripts = [

@@ -4,7 +4,7 @@ use super::{question, shapes, tee::Tee};
 use crate::args::{Format, PrintFlags, TalkFlags};
 use crate::commands::runtime::block_on;
 use crate::error::{ExpectedError, exit};
-use crate::services::{Setup, config_home};
+use crate::services::{Setup, ToolFlags, config_home};
 use crate::signals::{Ending, Signals};
 use crate::terminal::{Stdout, say, stderr_is_terminal, write_answer, write_stdout};
 use claw_agents::effects::{CallNo, EffectLog, EffectLogFailed};
@@ -56,11 +56,11 @@ struct Talk {
 /// Arguments, credentials, streams; the conversation's own failure is an exit code.
 pub fn run(flags: PrintFlags) -> Result<u8, ExpectedError> {
     let PrintFlags { text, talk: flags } = flags;
-    let setup = Setup::read_with(flags.cwd.as_deref(), &flags.settings)?;
+    let mut setup = Setup::read_with(flags.cwd.as_deref(), &flags.settings)?;
     setup.origin.tell(&setup.settings);
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
-    let tools = setup.tools(&flags.allowed_tools)?;
-    let deny = setup.tools(&flags.disallowed_tools)?;
+    let ToolFlags { offered: tools, denied: deny } =
+        setup.tool_flags(&flags.allowed_tools, &flags.disallowed_tools)?;
     let model = setup.model(flags.model.as_deref());
     setup.check_model(&model)?;
     let talk = Talk {
@@ -106,7 +106,7 @@ impl Talk {
         let request = self.request(&state)?;
         if let Some(out) = out {
             let offered = offered(
-                &services.registry,
+                &services.registry.current(),
                 &request.definition,
                 request.tools.as_deref(),
                 &request.deny_tools,
@@ -292,6 +292,9 @@ fn show(event: &AgentEvent, looks_on: bool) {
         AgentEvent::FellBack { to, error } => {
             format!("note: goes on with {}: {}", visible_line(to), visible_line(error))
         }
+        AgentEvent::Compacted { removed, .. } => {
+            format!("note: {removed} older messages gave way to a summary")
+        }
         AgentEvent::Note(text) => format!("note: {}", visible_line(text)),
         AgentEvent::ToolStarted { tool, subject, .. } if looks_on => {
             format!("· {tool} {}", visible_line(subject))
@@ -310,7 +313,6 @@ fn show(event: &AgentEvent, looks_on: bool) {
         | AgentEvent::Asking { .. }
         | AgentEvent::ToolEnded { .. }
         | AgentEvent::Hook(_)
-        | AgentEvent::Compacted { .. }
         | AgentEvent::Context { .. }
         | AgentEvent::TurnKept { .. } => return,
     };

@@ -9,8 +9,9 @@ use crate::commands::{plan_file, trusting};
 use crate::error::{ExpectedError, exit};
 use crate::services::{Setup, config_home, moved_runs, read_named, runtime_folder, state_folder};
 use crate::signals::{Ending, Signals};
-use crate::terminal::{Question, TerminalAsker, leave_session, somebody_to_ask, write_stdout};
-use claw_agents::permission::{Asker, NobodyToAsk, Permission, Reach};
+use crate::terminal::{Question, TerminalPresenter, leave_session, somebody_to_ask, write_stdout};
+use claw_agents::permission::{Asker, NobodyToAsk, Permission, Permissions, Reach};
+use claw_agents::settings::Places;
 use claw_orchestrator::plan::model::{Node, Plan};
 use claw_orchestrator::run::{Again, ResumeFrom, RunOptions, RunServices, StubError, Stubs};
 use claw_orchestrator::rundir::{Runs, project_top};
@@ -34,6 +35,7 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
         trusting::ask(&mut setup)?;
     }
     setup.origin.tell(&setup.settings);
+    setup.tool_flags(&flags.allowed_tools, &flags.disallowed_tools)?;
     let permission = setup.permission(flags.permission_mode, flags.allow_root)?;
     let file = setup.named(&flags.file);
     let mut plan = plan_file::load(&setup, &file, flags.inputs(), flags.output_format)?;
@@ -97,7 +99,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Resu
     }
     setup.config.hold_back();
     let mut signals = Signals::listen()?;
-    let (asker, questions) = asker(asks);
+    let (asker, questions) = asker(asks, setup.origin.loaded.places.clone());
     let logs = setup.logs()?;
     let file = setup.path(&plan.file);
     let file = file.canonicalize().unwrap_or(file);
@@ -136,10 +138,11 @@ fn secret_inputs(plan: &Plan) -> Vec<String> {
     secret.map(|input| input.value.as_str().map_or_else(|| input.value.to_string(), str::to_owned)).collect()
 }
 
-fn asker(asks: bool) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
+/// `places`: whose local settings get an answer for always.
+fn asker(asks: bool, places: Places) -> (Arc<dyn Asker>, Option<mpsc::Receiver<Question>>) {
     if asks {
-        let (asker, questions) = TerminalAsker::new();
-        (Arc::new(asker), Some(questions))
+        let (presenter, questions) = TerminalPresenter::new();
+        (Arc::new(Permissions::new(Arc::new(presenter), Some(places))), Some(questions))
     } else {
         (Arc::new(NobodyToAsk), None)
     }

@@ -1,9 +1,10 @@
 //! `claw runs show`: one run, or one step of it, read without taking the run.
 
 use super::found::{Found, find};
-use crate::args::{Format, ShowFlags};
+use crate::args::{Format, GraphForm, ShowFlags};
 use crate::commands::run::folder_error;
-use crate::error::ExpectedError;
+use crate::commands::workflow::style;
+use crate::error::{ExpectedError, exit};
 use crate::terminal::{figures, write_answer, write_stdout};
 use claw_kernel::visible::visible_line;
 use claw_orchestrator::addr::StepAddr;
@@ -25,6 +26,9 @@ pub(super) fn run(flags: &ShowFlags) -> Result<(), ExpectedError> {
     match &flags.step {
         None => {
             let detail = RunDetail::of(run, file).map_err(|error| folder_error(&error))?;
+            if let Some(form) = flags.graph {
+                return graph(&detail, form, flags.rest().output_format);
+            }
             match flags.rest().output_format {
                 Format::Text => write_answer(&run_text(&detail)),
                 Format::Json | Format::StreamJson => write_stdout(format!("{}\n", run_json(&detail))),
@@ -37,6 +41,37 @@ pub(super) fn run(flags: &ShowFlags) -> Result<(), ExpectedError> {
                 Format::Text => write_answer(&step_text(&run, &detail)),
                 Format::Json | Format::StreamJson => write_stdout(format!("{}\n", step_json(&run, &detail))),
             }
+        }
+    }
+}
+
+/// Its graph with how each node stands.
+fn graph(detail: &RunDetail, form: GraphForm, format: Format) -> Result<(), ExpectedError> {
+    let text = detail.graph(style(form)).ok_or_else(|| ExpectedError::Run {
+        message: format!("the plan of run {} cannot be read", detail.summary.file.run_id),
+        code: exit::STATE,
+        hint: Some("without --graph its steps are listed from the journal".to_owned()),
+    })?;
+    match format {
+        Format::Text => write_answer(&text),
+        Format::Json | Format::StreamJson => {
+            let standings = detail.standings();
+            let paths = detail.drawing.iter().flat_map(|drawing| drawing.paths());
+            let nodes: Vec<Value> = paths
+                .map(|path| {
+                    let states: serde_json::Map<String, Value> = standings
+                        .get(path)
+                        .into_iter()
+                        .flatten()
+                        .map(|(state, count)| ((*state).to_owned(), json!(count)))
+                        .collect();
+                    json!({ "node": path, "steps": states })
+                })
+                .collect();
+            let mut value = run_json(detail);
+            let form = form.word();
+            value["graph"] = json!({ "form": form, "text": text, "nodes": nodes });
+            write_stdout(format!("{value}\n"))
         }
     }
 }

@@ -73,13 +73,12 @@ impl Slash for Agents {
     }
 
     fn values(&self, desk: &Desk) -> Vec<Choice> {
-        let at_work = rows(desk).into_iter().filter(|row| !matches!(row.state, Some(StepState::Ended { .. })));
+        let at_work =
+            rows(desk).into_iter().filter(|row| !matches!(row.state, Some(StepState::Ended { .. })));
         at_work
             .flat_map(|row| {
-                ["stop", "tell"].map(|word| Choice {
-                    insert: format!("{word} {}", row.step),
-                    about: row.label.clone(),
-                })
+                ["stop", "tell"]
+                    .map(|word| Choice { insert: format!("{word} {}", row.step), about: row.label.clone() })
             })
             .collect()
     }
@@ -97,7 +96,9 @@ impl Slash for Agents {
                 }
                 None => ready([Deed::Wrong("write /agents tell AGENT TEXT".to_owned())]),
             },
-            _ => ready([Deed::Wrong("write /agents, /agents stop AGENT or /agents tell AGENT TEXT".to_owned())]),
+            _ => ready([Deed::Wrong(
+                "write /agents, /agents stop AGENT or /agents tell AGENT TEXT".to_owned(),
+            )]),
         }
     }
 }

@@ -35,7 +35,9 @@ impl Slash for Config {
             Ok(text) if text.trim().is_empty() => {
                 ready([Deed::Show(vec![Line::styled("nothing is set", desk.looks().quiet)])])
             }
-            Ok(text) if text.lines().count() > MOST => ready([Deed::Page { title: "settings".to_owned(), text }]),
+            Ok(text) if text.lines().count() > MOST => {
+                ready([Deed::Page { title: "settings".to_owned(), text }])
+            }
             Ok(text) => ready([Deed::Show(text.lines().map(Line::plain).collect())]),
             Err(error) => ready([Deed::Wrong(error.text().trim_end().to_owned())]),
         }

@@ -25,11 +25,14 @@ impl Slash for Context {
         let theme = desk.looks();
         let line = match desk.status.context {
             None => Line::styled("not known before the first answer", theme.quiet),
-            Some((used, None)) => {
-                Line::plain(format!("{} tokens; the window of {} is unknown", tokens(used), desk.status.model))
-            }
+            Some((used, None)) => Line::plain(format!(
+                "{} tokens; the window of {} is unknown",
+                tokens(used),
+                desk.status.model
+            )),
             Some((used, Some(window))) => {
-                let part = usize::try_from(used.saturating_mul(BAR as u64) / window.max(1)).unwrap_or(BAR).min(BAR);
+                let part =
+                    usize::try_from(used.saturating_mul(BAR as u64) / window.max(1)).unwrap_or(BAR).min(BAR);
                 let style = if part * 5 > BAR * 4 { theme.warning } else { theme.good };
                 let percent = used.saturating_mul(100) / window.max(1);
                 Line::styled("█".repeat(part), style)

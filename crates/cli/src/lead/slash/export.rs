@@ -35,7 +35,8 @@ impl Slash for Export {
 
     fn values(&self, desk: &Desk) -> Vec<Choice> {
         let Some(view) = &desk.view else { return Vec::new() };
-        let choice = |ending| Choice { insert: format!("session-{}.{ending}", view.session), about: String::new() };
+        let choice =
+            |ending| Choice { insert: format!("session-{}.{ending}", view.session), about: String::new() };
         ["md", "json"].map(choice).into()
     }
 

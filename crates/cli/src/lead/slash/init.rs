@@ -22,7 +22,9 @@ impl Slash for Init {
         let folder = desk.setup.cwd.clone();
         Box::pin(async move {
             match tasks::blocking("init", move || init::begin(&folder)).await {
-                Ok(Ok(done)) => vec![Deed::Show(done.iter().map(|file| Line::plain(file.to_string())).collect())],
+                Ok(Ok(done)) => {
+                    vec![Deed::Show(done.iter().map(|file| Line::plain(file.to_string())).collect())]
+                }
                 Ok(Err(error)) => vec![Deed::Wrong(error.text().trim_end().to_owned())],
                 Err(failed) => vec![Deed::Wrong(failed.to_string())],
             }

@@ -15,7 +15,11 @@ fn known(desk: &Desk) -> Vec<(String, String)> {
     let config = &desk.setup.config;
     let usable = config.profiles.iter().filter(|profile| profile.is_usable());
     let models = usable.flat_map(|profile| {
-        profile.models.iter().map(ModelEntry::name).map(|name| (format!("{}/{name}", profile.name), String::new()))
+        profile
+            .models
+            .iter()
+            .map(ModelEntry::name)
+            .map(|name| (format!("{}/{name}", profile.name), String::new()))
     });
     let aliases = config.aliases.iter().filter(|(_, model)| config.route(model).is_ok());
     let aliases = aliases.map(|(name, model)| (name.clone(), model.clone()));

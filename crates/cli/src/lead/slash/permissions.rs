@@ -60,10 +60,8 @@ impl Slash for Permissions {
     }
 
     fn values(&self, _: &Desk) -> Vec<Choice> {
-        let choice = |(name, about): &(&str, &str)| Choice {
-            insert: (*name).to_owned(),
-            about: (*about).to_owned(),
-        };
+        let choice =
+            |(name, about): &(&str, &str)| Choice { insert: (*name).to_owned(), about: (*about).to_owned() };
         MODES.iter().map(choice).collect()
     }
 

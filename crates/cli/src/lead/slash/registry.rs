@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 /// The command of a name or alias.
 pub(in crate::lead) fn find(name: &str) -> Option<&'static dyn Slash> {
     let wanted = name.to_lowercase();
-    let is_it = |command: &&dyn Slash| command.name() == wanted || command.aliases().contains(&wanted.as_str());
+    let is_it =
+        |command: &&dyn Slash| command.name() == wanted || command.aliases().contains(&wanted.as_str());
     ALL.iter().copied().find(is_it)
 }
 
@@ -20,7 +21,9 @@ pub(super) fn all() -> &'static [&'static dyn Slash] {
 
 /// The nearest name to one that is none.
 pub(in crate::lead) fn nearest(name: &str) -> Option<&'static str> {
-    let names = ALL.iter().flat_map(|command| std::iter::once(command.name()).chain(command.aliases().iter().copied()));
+    let names = ALL
+        .iter()
+        .flat_map(|command| std::iter::once(command.name()).chain(command.aliases().iter().copied()));
     claw_kernel::near::nearest(name, names)
 }
 
@@ -34,7 +37,8 @@ pub(in crate::lead) fn choices(text: &str, cursor: usize, desk: &Desk) -> Option
         None => {
             let typed = head.to_lowercase();
             let fits = |command: &&&dyn Slash| {
-                command.name().starts_with(&typed) || command.aliases().iter().any(|alias| alias.starts_with(&typed))
+                command.name().starts_with(&typed)
+                    || command.aliases().iter().any(|alias| alias.starts_with(&typed))
             };
             let choice = |command: &&dyn Slash| Choice {
                 insert: format!("/{}", command.name()),

@@ -21,7 +21,8 @@ impl Slash for Review {
     }
 
     fn run(&self, args: String, _: Desk) -> BoxFuture<'static, Vec<Deed>> {
-        let what = if args.is_empty() { "the changes of the work tree that are not committed" } else { &args };
+        let what =
+            if args.is_empty() { "the changes of the work tree that are not committed" } else { &args };
         let text = format!(
             "Review {what}. Read the difference and as much of the code around it as you need. Name faults first, each \
              with file and line, how it shows, and how it is put right; then risks and missing tests; then what reads \

@@ -3,8 +3,8 @@
 use super::command::{Desk, Slash};
 use crate::error::ExpectedError;
 use crate::lead::deed::Deed;
-use crate::terminal::figures::money;
 use crate::services::moved_runs;
+use crate::terminal::figures::money;
 use crate::terminal::paint::{Line, Style};
 use claw_kernel::tasks;
 use claw_orchestrator::rundir::{RunSummary, Runs as RunFolders, project_top};

@@ -67,7 +67,10 @@ impl Slash for Session {
     }
 
     fn values(&self, _: &Desk) -> Vec<Choice> {
-        WORDS.iter().map(|(word, about)| Choice { insert: (*word).to_owned(), about: (*about).to_owned() }).collect()
+        WORDS
+            .iter()
+            .map(|(word, about)| Choice { insert: (*word).to_owned(), about: (*about).to_owned() })
+            .collect()
     }
 
     fn run(&self, args: String, desk: Desk) -> BoxFuture<'static, Vec<Deed>> {

@@ -23,7 +23,10 @@ impl Slash for Theme {
     }
 
     fn values(&self, _: &Desk) -> Vec<Choice> {
-        ThemeName::NAMES.iter().map(|name| Choice { insert: (*name).to_owned(), about: String::new() }).collect()
+        ThemeName::NAMES
+            .iter()
+            .map(|name| Choice { insert: (*name).to_owned(), about: String::new() })
+            .collect()
     }
 
     fn run(&self, args: String, desk: Desk) -> BoxFuture<'static, Vec<Deed>> {

@@ -190,7 +190,10 @@ mod tests {
         assert_eq!(style.begin(Depth::NoColor), "\x1b[1m");
         assert_eq!(Style::PLAIN.begin(Depth::True), "");
         let behind = Style { bg: Some(Rgb(8, 8, 8)), ..Style::PLAIN };
-        assert_eq!((behind.begin(Depth::Indexed), behind.begin(Depth::Basic)), ("\x1b[48;5;232m".into(), "\x1b[40m".into()));
+        assert_eq!(
+            (behind.begin(Depth::Indexed), behind.begin(Depth::Basic)),
+            ("\x1b[48;5;232m".into(), "\x1b[40m".into())
+        );
     }
 
     #[test]

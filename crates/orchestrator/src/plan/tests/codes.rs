@@ -203,6 +203,10 @@ const NAMES: &[(&str, &str)] = &[
 
 const LATE: &[(&str, &str)] = &[
     (
+        "what rules refuse",
+        "[node.a]\nkind = 'command'\nrun = 'make && forbidden x'\n[node.b]\nkind = 'command'\nrun = ['forbidden', '{{ inputs.x }}']\n[node.c]\nprompt = 'x'\npermission = 'prompt'\ntools = ['Read', 'edit_file']\ndeny_tools = ['edit_file']\n[inputs.x]\ntype = 'string'\ndefault = 'x'\n",
+    ),
+    (
         "agents, tools, models",
         "[node.a]\nagent = 'Exploer'\nprompt = 'x'\ntools = ['bsh', 'Read']\nmodel = ['good', 'nomodel-1']\n[agents.mine]\nprompt = 'x'\ntools = ['red_file']\n",
     ),

@@ -54,6 +54,20 @@ impl Surroundings for Fake {
         TOOLS.contains(&name).then(|| name.to_owned())
     }
 
+    fn refused_command(&self, line: &str) -> Option<String> {
+        line.contains("forbidden")
+            .then(|| "the deny rule `Bash(forbidden:*)` (s.json:1:2) denies it".to_owned())
+    }
+
+    fn refused_mode(&self, mode: Permission) -> Option<String> {
+        (mode.to_string() == "prompt")
+            .then(|| "/etc/policy.json:1:2 lets no mode go past read-only".to_owned())
+    }
+
+    fn refused_tool(&self, name: &str) -> Option<String> {
+        (name == "edit_file").then(|| "the deny rule `Edit` (s.json:1:2) denies it".to_owned())
+    }
+
     fn read_text(&self, path: &Path) -> io::Result<String> {
         match path.to_str() {
             Some("dir/good.md") => Ok("Look at {{ inputs.base }}.\nThen at {{ nobody }}.\n".into()),

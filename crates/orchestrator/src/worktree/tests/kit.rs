@@ -107,9 +107,11 @@ impl Kit {
     pub fn services(&self) -> Folders {
         let agents = AgentServices {
             model: Arc::new(Stubs::parse("{}").unwrap()),
-            registry: Arc::new(Registry::builtin()),
+            registry: Registry::builtin().into(),
+            ports: Arc::default(),
             redactor: Arc::default(),
             logs: LogWriter::start().unwrap(),
+            rules: Arc::default(),
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
             hooks: Arc::new(claw_agents::hooks::Hooks::none()),

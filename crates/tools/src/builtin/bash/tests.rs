@@ -80,14 +80,12 @@ async fn long_output_is_cut_between_characters_at_every_offset() {
 }
 
 #[tokio::test]
-async fn cancel_and_the_background_are_answered() {
+async fn a_cancel_and_a_wrong_input_are_answered() {
     let work = Work::new();
     let agent = work.agent("A");
     agent.cancel.cancel();
     let cancelled = call(&Bash, &agent, json!({"command": "echo x"})).await;
     assert!(matches!(cancelled, Err(ToolError::Cancelled)));
-    let text = refused(&Bash, &work.agent("A"), json!({"command": "x", "runInBackground": true})).await;
-    assert!(text.contains("run_in_background is not available"), "{text}");
     let text = refused(&Bash, &work.agent("A"), json!({"command": 1})).await;
     assert!(text.contains("invalid input for bash: command: "), "{text}");
 }
@@ -112,10 +110,11 @@ async fn what_claw_did_afterwards_is_said() {
 #[tokio::test]
 async fn neither_the_answer_nor_the_file_with_the_whole_output_holds_a_secret() {
     let work = Work::new();
-    work.put(".env", format!("KEY={SECRET}\n"));
+    work.put("keys.txt", format!("KEY={SECRET}\n"));
     for cut in [14_980, 14_995, 0] {
-        let line =
-            format!("head -c {cut} /dev/zero | tr '\\0' a; cat .env; head -c 40000 /dev/zero | tr '\\0' x");
+        let line = format!(
+            "head -c {cut} /dev/zero | tr '\\0' a; cat keys.txt; head -c 40000 /dev/zero | tr '\\0' x"
+        );
         let done = ok(&Bash, &work.agent("A"), json!({"command": line})).await;
         assert!(!done.text.contains("sk-") && !done.data.to_string().contains("sk-"), "{cut}");
         let whole = std::fs::read_to_string(done.spilled.unwrap()).unwrap();

@@ -50,11 +50,7 @@ impl Beneath {
         let paths = writable.iter().filter_map(|path| Some((c_path(path)?, rights(path))));
         let devices = (c"/dev".to_owned(), given.bits());
         Some(Self {
-            handled: Handled {
-                files: writes.bits(),
-                network: 0,
-                scopes: Scope::from_all(known).bits(),
-            },
+            handled: Handled { files: writes.bits(), network: 0, scopes: Scope::from_all(known).bits() },
             paths: paths.chain([devices]).collect(),
         })
     }

@@ -296,7 +296,8 @@ fn raise_loopback() -> io::Result<()> {
         rest: [u8; 22],
     }
     // SAFETY: plain integers.
-    let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }.into())?;
+    let socket =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }.into())?;
     let mut name = [0; libc::IFNAMSIZ];
     name[..2].copy_from_slice(b"lo");
     let up = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
@@ -311,7 +312,8 @@ fn raise_loopback() -> io::Result<()> {
 /// A socket that claw will accept on.
 fn listen() -> io::Result<()> {
     // SAFETY: plain integers.
-    let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0) }.into())?;
+    let socket =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0) }.into())?;
     let socket = c_int::try_from(socket).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
     let address = libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
@@ -335,10 +337,7 @@ pub(super) fn id_maps() -> Option<[Vec<u8>; 2]> {
         return None;
     }
     let line = |id: u32| format!("{id} {id} 1\n").into_bytes();
-    Some([
-        line(rustix::process::geteuid().as_raw()),
-        line(rustix::process::getegid().as_raw()),
-    ])
+    Some([line(rustix::process::geteuid().as_raw()), line(rustix::process::getegid().as_raw())])
 }
 
 pub(super) fn map_ids(maps: Option<&[Vec<u8>; 2]>) -> io::Result<()> {

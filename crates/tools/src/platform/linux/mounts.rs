@@ -19,10 +19,8 @@ pub(super) fn mount(source: Option<&CStr>, target: &CStr, flags: c_ulong) -> io:
 pub(super) fn mount_new(kind: &CStr, target: &CStr, flags: c_ulong, options: &CStr) -> io::Result<()> {
     // SAFETY: C strings that live through the call.
     check(
-        unsafe {
-            libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
-        }
-        .into(),
+        unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }
+            .into(),
     )?;
     Ok(())
 }
@@ -52,8 +50,7 @@ pub(super) fn put_mounts(mounts: c_int, target: &CStr) -> io::Result<()> {
 
 /// Makes the mounts at a path, and all below it where that is asked for, read-only or otherwise tighter.
 pub(super) fn tighten(target: &CStr, attributes: u64, deep: bool) -> io::Result<()> {
-    let attributes =
-        libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let attributes = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let flags = if deep { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the structure and the C string live through the call, the size is that of the structure.
     check(unsafe {
@@ -81,8 +78,7 @@ pub(super) fn overlay(lower: &CStr, upper: &CStr, work: &CStr, in_user_space: bo
     const FSCONFIG_CMD_CREATE: c_int = 6;
     const CLOSE_ON_EXEC: c_int = 1;
     // SAFETY: a C string that lives through the call, a plain integer.
-    let context =
-        fd(check(unsafe { libc::syscall(libc::SYS_fsopen, c"overlay".as_ptr(), CLOSE_ON_EXEC) })?)?;
+    let context = fd(check(unsafe { libc::syscall(libc::SYS_fsopen, c"overlay".as_ptr(), CLOSE_ON_EXEC) })?)?;
     let set = |command: c_int, key: Option<&CStr>, value: Option<&CStr>| {
         let key = key.map_or(std::ptr::null(), CStr::as_ptr);
         let value = value.map_or(std::ptr::null(), CStr::as_ptr);

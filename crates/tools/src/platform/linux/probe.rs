@@ -11,8 +11,7 @@ pub(crate) fn try_namespaces(command: &mut tokio::process::Command) {
     let maps = id_maps();
     let child = move || {
         let user = if maps.is_some() { libc::CLONE_NEWUSER } else { 0 };
-        let all =
-            libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNET | user;
+        let all = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNET | user;
         // SAFETY: plain integers; the child of a fork has one thread.
         check(unsafe { libc::unshare(all) }.into())?;
         map_ids(maps.as_ref())?;
@@ -30,9 +29,8 @@ pub(crate) fn try_namespaces(command: &mut tokio::process::Command) {
 /// A process list of one's own can only be mounted by a process of the new namespace.
 fn in_first_process() -> io::Result<()> {
     // SAFETY: as a fork: no memory is shared, the stack is copied.
-    let pid = check(unsafe {
-        libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0usize, 0usize, 0usize, 0usize)
-    })?;
+    let pid =
+        check(unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0usize, 0usize, 0usize, 0usize) })?;
     if pid == 0 {
         let done = mount_new(c"proc", c"/proc", libc::MS_RDONLY, c"")
             .and_then(|()| mount_new(c"tmpfs", c"/dev", libc::MS_NOSUID, c"size=4k"));

@@ -207,7 +207,9 @@ impl Signals {
 
     fn restore(&self) -> io::Result<()> {
         // SAFETY: a set that lives through the call.
-        check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) }.into())?;
+        check(
+            unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) }.into(),
+        )?;
         Ok(())
     }
 }
