@@ -50,7 +50,8 @@ fn an_answer_is_a_page_above_the_input_on_terminals_of_three_sizes() {
 
 /// Without the status line, which holds what differs from machine to machine.
 fn tidied(screen: &Screen) -> String {
-    let status = screen.lines.iter().position(|line| line.contains("workspace-write")).unwrap_or(screen.lines.len());
+    let status =
+        screen.lines.iter().position(|line| line.contains("workspace-write")).unwrap_or(screen.lines.len());
     screen.lines[..status].join("\n").trim_end().to_owned()
 }
 
@@ -73,7 +74,8 @@ fn a_conversation_goes_on_over_many_prompts_with_its_tools() {
     terminal.send("G");
     terminal.wait_for_text("40", BOUND);
     terminal.send("q");
-    terminal.wait_for_screen("the first screen", BOUND, |screen| !screen.alternate && screen.contains("❯ count"));
+    terminal
+        .wait_for_screen("the first screen", BOUND, |screen| !screen.alternate && screen.contains("❯ count"));
     say(&mut terminal, "thanks");
     terminal.wait_for_text("You are welcome.", BOUND);
     leaves_all_as_it_was(terminal);
@@ -83,15 +85,21 @@ fn a_conversation_goes_on_over_many_prompts_with_its_tools() {
 fn a_question_is_asked_in_the_region_and_answered_by_a_key() {
     for (key, there) in [("n", false), ("y", true)] {
         let provider = ScriptedProvider::new([
-            Route::reply(Reply::tool("t1", "write_file", json!({"path": "x.txt", "content": "hello"}))).times(1),
+            Route::reply(Reply::tool("t1", "write_file", json!({"path": "x.txt", "content": "hello"})))
+                .times(1),
             Route::reply(Reply::text("Done.")),
         ]);
         let sandbox = Sandbox::anthropic(&provider);
-        let mut terminal = Pty::new(CLAW, &sandbox).args(["--permission-mode", "prompt"]).size(24, 80).start();
+        let mut terminal =
+            Pty::new(CLAW, &sandbox).args(["--permission-mode", "prompt"]).size(24, 80).start();
         terminal.wait_for_text("type a message", BOUND);
         say(&mut terminal, "write it");
         let screen = terminal.wait_for_text("Allow it?", BOUND);
-        assert!(screen.contains("claw wants to use write_file") && screen.contains("x.txt"), "{}", screen.text());
+        assert!(
+            screen.contains("claw wants to use write_file") && screen.contains("x.txt"),
+            "{}",
+            screen.text()
+        );
         assert!(!sandbox.has("x.txt"));
         terminal.send(key);
         terminal.wait_for_screen("a call that ended", BOUND, |screen| {
@@ -129,8 +137,12 @@ fn escape_interrupts_and_the_conversation_goes_on() {
 fn control_characters_of_a_model_never_reach_the_terminal() {
     let evil = "a\u{1b}]52;c;aGk=\u{7}b\u{1b}[2Jc\u{9b}31m\u{202e}d\r\n\n```\n\u{1b}]0;title\u{7}\n```\n";
     let provider = ScriptedProvider::new([
-        Route::reply(Reply::text(evil).with_tool("t1", "bash", json!({"command": "printf 'x\\033[2J\\033]0;t\\007y\\n'"})))
-            .times(1),
+        Route::reply(Reply::text(evil).with_tool(
+            "t1",
+            "bash",
+            json!({"command": "printf 'x\\033[2J\\033]0;t\\007y\\n'"}),
+        ))
+        .times(1),
         Route::reply(Reply::text("END")),
     ]);
     let sandbox = Sandbox::anthropic(&provider);
@@ -204,7 +216,8 @@ fn a_paste_is_folded_and_sent_whole_and_another_size_is_kept_up_with() {
     terminal.wait_for_text("[pasted 120 lines]", BOUND);
     terminal.resize(12, 40);
     terminal.wait_for_screen("the status line of a narrow terminal", BOUND, |screen| {
-        screen.contains("[pasted 120 lines]") && screen.lines.iter().filter(|line| line.contains("workspace-write")).count() == 1
+        screen.contains("[pasted 120 lines]")
+            && screen.lines.iter().filter(|line| line.contains("workspace-write")).count() == 1
     });
     terminal.press(Key::Enter);
     terminal.wait_for_text("Read.", BOUND);
@@ -285,7 +298,10 @@ fn init_begins_a_project_once() {
     let sandbox = Sandbox::anthropic(&provider);
     sandbox.write("Cargo.toml", "[package]\nname = \"x\"\n");
     let first = Claw::new(CLAW, &sandbox).args(["init"]).run(BOUND).expect_code(0);
-    insta::assert_snapshot!("init", format!("{}\n{}", first.stdout, sandbox.read("CLAUDE.md").replace(&name_of(&sandbox), "NAME")));
+    insta::assert_snapshot!(
+        "init",
+        format!("{}\n{}", first.stdout, sandbox.read("CLAUDE.md").replace(&name_of(&sandbox), "NAME"))
+    );
     let again = Claw::new(CLAW, &sandbox).args(["init"]).run(BOUND).expect_code(0);
     assert_eq!(again.stdout.matches("left alone").count(), 3, "{again}");
 }

@@ -23,7 +23,7 @@ use claw_tools::folder::WorkingFolder;
 use claw_tools::read_state::ReadState;
 use claw_tools::registry::Registry;
 use claw_tools::sandbox::SandboxPolicy;
-use claw_tools::tool::ToolContext;
+use claw_tools::tool::{Hidden, ToolContext};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -292,6 +292,7 @@ pub(crate) fn context(
         reads: Arc::new(ReadState::new()),
         // Its own: a cancel reaches the calls through the conversation, which tells them why.
         cancel: CancelToken::new(),
+        hidden: hidden(services, sandbox.workspace()),
         sandbox,
         spill: Arc::new(request.spill.clone()),
         redactor: services.redactor.clone(),
@@ -300,6 +301,15 @@ pub(crate) fn context(
         ports: services.ports.clone(),
         messenger: Some(Arc::new(ToUser(events.clone()))),
     }
+}
+
+/// What rules let no tool read.
+pub(crate) fn hidden(services: &AgentServices, workspace: &Path) -> Hidden {
+    let denied = services.rules.denied_reads(workspace);
+    if denied.is_empty() {
+        return Hidden::default();
+    }
+    Hidden::by(move |path| denied.iter().any(|own| own.holds(path) || own.is_same_file(path)))
 }
 
 /// Whether a call of an interrupted turn can be made again without harm.

@@ -193,7 +193,10 @@ mod tests {
             assert!(lines.len() <= 24, "{}", lines.len());
             let text: Vec<String> = lines.iter().map(Line::text).collect();
             assert!(!text.concat().contains(|c: char| c.is_control()));
-            assert!(text.iter().any(|line| line.contains("line 1")) && text.iter().any(|line| line.contains("line 500")));
+            assert!(
+                text.iter().any(|line| line.contains("line 1"))
+                    && text.iter().any(|line| line.contains("line 500"))
+            );
             assert!(lines.iter().all(|line| line.width() <= width));
         }
     }

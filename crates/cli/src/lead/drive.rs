@@ -13,10 +13,11 @@ use crate::error::{ExpectedError, exit};
 use crate::services::Setup;
 use crate::signals::{Ending, Job, JobControl, Signals, stop_here};
 use crate::terminal::paint::ColorVariables;
-use crate::terminal::{BoardReader, Faults, Key, Keys, Pager, RawMode, Region, terminal_size, write_terminal};
+use crate::terminal::{
+    BoardReader, Faults, Key, Keys, Pager, RawMode, Region, terminal_size, write_terminal,
+};
 use claw_agents::lead::{
-    LeadCommand, LeadEvent, LeadOrders, LeadView, NotOrdered, Reckoning, Rewinding,
-    with_images,
+    LeadCommand, LeadEvent, LeadOrders, LeadView, NotOrdered, Reckoning, Rewinding, with_images,
 };
 use claw_agents::permission::Answer;
 use claw_agents::session::Reference;
@@ -446,7 +447,8 @@ impl Drive {
 
     fn slash(&mut self, name: &str, args: String) {
         let Some(command) = slash::find(name) else {
-            let near = slash::nearest(name).map(|near| format!("; did you mean /{near}?")).unwrap_or_default();
+            let near =
+                slash::nearest(name).map(|near| format!("; did you mean /{near}?")).unwrap_or_default();
             self.state.wrong(&format!("there is no command /{name}{near} (/help lists them)"));
             return;
         };

@@ -2,7 +2,7 @@
 
 use super::state::{Doing, RunningCall, State};
 use super::tool_lines::{EndedCall, ended, summary};
-use crate::terminal::figures::{took, tokens};
+use crate::terminal::figures::{tokens, took};
 use crate::terminal::paint::{Line, Style};
 use claw_agents::event::AgentEvent;
 use claw_agents::hooks::HookState;
@@ -146,7 +146,8 @@ impl State {
             AgentEvent::ToolEnded { call, tool, is_error, result, patch } => {
                 let running = self.calls.iter().position(|running| running.call == call);
                 let running = running.map(|at| self.calls.remove(at));
-                let (subject, started) = running.map_or((String::new(), now), |run| (run.subject, run.started));
+                let (subject, started) =
+                    running.map_or((String::new(), now), |run| (run.subject, run.started));
                 let took = now.saturating_sub(started);
                 self.on_call_ended(EndedCall { tool, subject, is_error, result, patch, took });
             }
@@ -202,7 +203,11 @@ impl State {
         if let Some(since) = self.thinking.take() {
             self.gap();
             let time = now.saturating_sub(since);
-            let text = if time.as_secs() == 0 { "∴ thought".to_owned() } else { format!("∴ thought for {}", took(time)) };
+            let text = if time.as_secs() == 0 {
+                "∴ thought".to_owned()
+            } else {
+                format!("∴ thought for {}", took(time))
+            };
             self.put([Line::styled(text, self.theme.quiet)]);
         }
     }

@@ -140,7 +140,9 @@ impl Plain {
                     return Box::pin(self.deed(*deed, signals)).await;
                 }
             }
-            Deed::Resume(session) => return Ok(Some(Ended::Session { wanted: Wanted::Known(session), left: Wanted::New })),
+            Deed::Resume(session) => {
+                return Ok(Some(Ended::Session { wanted: Wanted::Known(session), left: Wanted::New }));
+            }
             Deed::Fork => {
                 let own = self.view.as_ref().map(|view| view.session.to_string());
                 return Ok(own.map(|own| Ended::Session { wanted: Wanted::Copy(own), left: Wanted::New }));
@@ -241,7 +243,8 @@ impl Plain {
         self.state.on_news(event, Duration::ZERO);
         let lines: Vec<Line> = self.state.take_above();
         if !answers {
-            let text: String = lines.iter().filter(|line| !line.is_blank()).map(|line| line.text() + "\n").collect();
+            let text: String =
+                lines.iter().filter(|line| !line.is_blank()).map(|line| line.text() + "\n").collect();
             say(&text);
         }
         Ok(())
@@ -262,10 +265,13 @@ async fn question(asked: Asked) {
         "\n{} wants to use {}:\n{}{}\nAllow it? [y] once, [s] for this session, [N] no, or write why not: ",
         visible_line(&request.label),
         visible_line(&request.tool),
-        changes(&request.subject.lines().take(40).map(str::to_owned).collect::<Vec<_>>(), &crate::terminal::paint::ThemeName::None.theme())
-            .iter()
-            .map(|line| format!("  {}\n", line.text()))
-            .collect::<String>(),
+        changes(
+            &request.subject.lines().take(40).map(str::to_owned).collect::<Vec<_>>(),
+            &crate::terminal::paint::ThemeName::None.theme()
+        )
+        .iter()
+        .map(|line| format!("  {}\n", line.text()))
+        .collect::<String>(),
         visible_line(&request.why),
     );
     let stop = Unwanted::default();

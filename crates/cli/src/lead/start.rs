@@ -19,7 +19,6 @@ use crate::terminal::{
 use claw_agents::permission::Permissions;
 use claw_agents::settings::Theme;
 use claw_kernel::safe_name;
-use claw_orchestrator::rundir::project_top;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +85,7 @@ async fn sessions(setup: Arc<Setup>, mut beginning: Beginning) -> Result<u8, Exp
 
 async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, ExpectedError> {
     let (presenter, asks) = ScreenPresenter::new();
-    let permissions = Permissions::new(Arc::new(presenter), Some(project_top(&setup.cwd)));
+    let permissions = Permissions::new(Arc::new(presenter), Some(setup.origin.loaded.places.clone()));
     let (door, team_news) = mpsc::channel(TEAM_NEWS);
     let opened = open(setup, beginning, Arc::new(permissions), door).await?;
     let team = opened.team.clone();

@@ -209,7 +209,12 @@ impl State {
                 self.note(&format!("theme {}", name.word()));
             }
             Deed::Page { title, text } => return Some(Act::Page { title, text }),
-            other @ (Deed::Order(_) | Deed::Prompt { .. } | Deed::Resume(_) | Deed::Fork | Deed::Refresh | Deed::Quit) => {
+            other @ (Deed::Order(_)
+            | Deed::Prompt { .. }
+            | Deed::Resume(_)
+            | Deed::Fork
+            | Deed::Refresh
+            | Deed::Quit) => {
                 return Some(Act::Deed(Box::new(other)));
             }
         }
@@ -283,7 +288,8 @@ impl State {
             .lines()
             .enumerate()
             .flat_map(|(n, line)| {
-                let line = Line::styled(if n == 0 { "❯ " } else { "  " }, self.theme.accent).with(line, style);
+                let line =
+                    Line::styled(if n == 0 { "❯ " } else { "  " }, self.theme.accent).with(line, style);
                 line.wrap(self.room(), &Line::plain("  "))
             })
             .collect();
@@ -370,6 +376,7 @@ impl State {
 /// A path such as `/etc/passwd is wrong` is a prompt.
 fn is_command(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
-    !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
+    !word.is_empty()
+        && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
         && !line.starts_with(char::is_whitespace)
 }

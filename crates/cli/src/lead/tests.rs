@@ -124,7 +124,9 @@ fn what_is_typed_during_a_turn_waits_and_comes_back_unheard() {
     state.on_news(LeadEvent::TurnStarted { prompt: 1 }, at(1));
     typed(&mut state, "and the docs");
     let acts = press(&mut state, Key::Enter);
-    assert!(matches!(&acts[..], [Act::Remember(_), Act::Deed(deed)] if matches!(&**deed, Deed::Prompt { text, .. } if text == "and the docs")));
+    assert!(
+        matches!(&acts[..], [Act::Remember(_), Act::Deed(deed)] if matches!(&**deed, Deed::Prompt { text, .. } if text == "and the docs"))
+    );
     state.on_steered("and the docs");
     assert!(shown(&mut state).contains("waits: and the docs"));
     assert_eq!(press(&mut state, Key::Esc), [Act::Order(LeadCommand::Interrupt)]);
@@ -185,7 +187,8 @@ fn questions_stand_in_the_place_of_the_input_one_after_another() {
 #[test]
 fn a_list_is_narrowed_and_chosen_from() {
     let mut state = state(60, 20);
-    let item = |text: &str| PickItem { text: text.into(), about: "about".into(), deed: Deed::Resume(text.into()) };
+    let item =
+        |text: &str| PickItem { text: text.into(), about: "about".into(), deed: Deed::Resume(text.into()) };
     let items = vec![item("alpha"), item("beta"), item("gamma")];
     state.on_deed(Deed::Pick(Pick { title: "Which?".into(), items }));
     typed(&mut state, "et");
