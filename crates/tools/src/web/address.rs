@@ -46,7 +46,7 @@ pub(super) fn judge_url(url: &Url) -> Result<(), WebError> {
 fn judge_name(name: &str) -> Result<(), WebError> {
     let bare = name.trim_end_matches('.').to_ascii_lowercase();
     let below = |closed: &&str| bare == **closed || bare.ends_with(&format!(".{closed}"));
-    if CLOSED_NAMES.iter().any(|closed| below(&closed)) {
+    if CLOSED_NAMES.iter().any(below) {
         return Err(WebError::NotPublic {
             host: cut::head(name, MOST_SHOWN),
             why: "it is a name of this machine or of its own network",
