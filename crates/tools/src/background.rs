@@ -72,6 +72,12 @@ struct Shell {
     spilled: Arc<Mutex<Option<PathBuf>>>,
 }
 
+impl Shell {
+    fn is_running(&self) -> bool {
+        *self.state.borrow() == ShellState::Running
+    }
+}
+
 /// What somebody sees who looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
@@ -153,7 +159,7 @@ impl Shells {
             let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             let shell = all.1.get(id.trim()).ok_or_else(|| unknown(id, &all.1))?;
             shell.cancel.cancel();
-            *shell.state.borrow() == ShellState::Running
+            shell.is_running()
         };
         self.wait(id, MOST_END).await?;
         Ok(was_running)
