@@ -331,6 +331,8 @@ impl Setup {
         if set("CLAW_SANDBOX").is_some_and(|most| most == "write-wall") {
             sandboxes.outfit.most = Most::WriteWall;
         }
+        let more = self.settings.permissions.additional_directories.iter();
+        sandboxes.writable.extend(more.map(|folder| folder.value.clone()));
         let own = ["credentials.json", "trust.json"].map(|name| Cover::path(config_home().join(name)));
         sandboxes.outfit.masked.extend(own);
         sandboxes.outfit.rules = Arc::new(self.rules.clone());
@@ -365,7 +367,7 @@ impl Setup {
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
-            compaction: claw_agents::compaction::CompactionSettings::default(),
+            compaction: self.settings.compaction.settings(),
             shared: claw_agents::services::Shared::with_env(self.command_env()),
         })
     }
