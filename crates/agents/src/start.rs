@@ -72,6 +72,7 @@ async fn prepare(
     if let Some(most) = request.definition.permission {
         request.permission = request.permission.intersect(most);
     }
+    services.mcp.settle().await;
     let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy_for(
