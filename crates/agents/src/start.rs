@@ -8,7 +8,7 @@ use crate::conversation::{
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
-use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use crate::outcome::{AgentEnd, AgentOutcome, Denial, FailureClass};
 use crate::request::AgentRequest;
 use crate::roles::LEAD;
 use crate::services::{AgentServices, PromptKey};
@@ -23,7 +23,7 @@ use claw_tools::folder::WorkingFolder;
 use claw_tools::read_state::ReadState;
 use claw_tools::registry::Registry;
 use claw_tools::sandbox::SandboxPolicy;
-use claw_tools::tool::ToolContext;
+use claw_tools::tool::{Hidden, ToolContext};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -69,9 +69,7 @@ async fn prepare(
     cancel: &CancelToken,
 ) -> Result<Ready, Box<AgentOutcome>> {
     let give_up = |class, message: String| Box::new(without_work(failed(class, message)));
-    if let Some(most) = request.definition.permission {
-        request.permission = request.permission.intersect(most);
-    }
+    let growth = narrow(&mut request);
     services.mcp.settle().await;
     let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
@@ -96,7 +94,8 @@ async fn prepare(
         fullness: Fullness::default(),
         has_owner: false,
     };
-    let shell = assemble(services, (request, scene), (events, context), answer, past);
+    let mut shell = assemble(services, (request, scene), (events, context), answer, past);
+    shell.spent.denials.extend(growth);
     Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
 }
 
@@ -184,6 +183,19 @@ fn fixed(shape: &RequestShape) -> u64 {
         .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
         .sum();
     (shape.system.len() + tools) as u64 / 4
+}
+
+/// At most what its definition has. An agent that wants to reach further than whoever starts it does not, and that is
+/// told.
+fn narrow(request: &mut AgentRequest) -> Option<Denial> {
+    let wanted = request.definition.permission?;
+    let most = request.permission;
+    request.permission = most.intersect(wanted);
+    (wanted.reach > most.reach).then(|| Denial {
+        tool: crate::children::TOOL.to_owned(),
+        subject: format!("{} with the mode {wanted}", request.definition.name),
+        reason: format!("an agent has at most what started it has; mode in force: {most}"),
+    })
 }
 
 /// What hooks are told of an agent.
@@ -293,6 +305,7 @@ pub(crate) fn context(
         reads: Arc::new(ReadState::new()),
         // Its own: a cancel reaches the calls through the conversation, which tells them why.
         cancel: CancelToken::new(),
+        hidden: hidden(services, sandbox.workspace()),
         sandbox,
         spill: Arc::new(request.spill.clone()),
         redactor: services.redactor.clone(),
@@ -301,6 +314,15 @@ pub(crate) fn context(
         ports: services.ports.clone(),
         messenger: Some(Arc::new(ToUser(events.clone()))),
     }
+}
+
+/// What rules let no tool read.
+pub(crate) fn hidden(services: &AgentServices, workspace: &Path) -> Hidden {
+    let denied = services.rules.denied_reads(workspace);
+    if denied.is_empty() {
+        return Hidden::default();
+    }
+    Hidden::by(move |path| denied.iter().any(|own| own.holds(path) || own.is_same_file(path)))
 }
 
 /// Whether a call of an interrupted turn can be made again without harm.

@@ -429,6 +429,7 @@ pub(super) fn fresh_context(setup: &LeadSetup, session: &OpenSession) -> ToolCon
         agent: "claw".into(),
         reads: Arc::new(ReadState::new()),
         cancel: CancelToken::new(),
+        hidden: crate::start::hidden(services, policy.workspace()),
         sandbox: policy,
         spill: Arc::new(session.path.with_extension("outputs")),
         redactor: services.redactor.clone(),
