@@ -70,6 +70,7 @@ async fn prepare(
 ) -> Result<Ready, Box<AgentOutcome>> {
     let give_up = |class, message: String| Box::new(without_work(failed(class, message)));
     let growth = narrow(&mut request);
+    services.mcp.settle().await;
     let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy_for(

@@ -11,6 +11,7 @@ pub use settings::SettingsOrigin;
 use crate::args::SettingsFlags;
 use crate::error::ExpectedError;
 use crate::extensions;
+use crate::servers;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
@@ -30,7 +31,7 @@ use claw_providers::client::Providers;
 use claw_providers::config::ProvidersConfig;
 use claw_providers::error::ProviderErrorKind;
 use claw_tools::ports::Ports;
-use claw_tools::registry::Registry;
+use claw_tools::registry::{Registry, RegistryCell};
 use claw_tools::sandbox::{Cover, Most};
 use claw_tools::tasks::TaskList;
 use claw_tools::web::{SearchService, Web, WebConfig};
@@ -355,9 +356,12 @@ impl Setup {
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
         let sandboxes = self.sandboxes()?;
+        let registry = RegistryCell::from(self.registry(&ports));
+        let mcp = servers::start(self, redactor.clone());
+        mcp.publish(&registry);
         Ok(AgentServices {
             model: Arc::new(providers),
-            registry: self.registry(&ports).into(),
+            registry,
             ports: Arc::new(ports),
             redactor: redactor.clone(),
             logs,
@@ -365,6 +369,7 @@ impl Setup {
             asker,
             sandboxes,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
+            mcp,
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
             compaction: self.settings.compaction.settings(),

@@ -124,6 +124,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Resu
     let (folder, _) = runs.open(handle.id).map_err(|error| end::folder(&error))?;
     let danger = (permission.reach == Reach::DangerFullAccess).then(|| permission.to_string());
     let watched = Watch::new(&flags, danger, questions).run(handle, &mut signals).await;
+    agents.mcp.stop().await;
     agents.sandboxes.close();
     match watched {
         Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, &flags).await,
