@@ -276,3 +276,51 @@ fn a_service_that_stays_down_pauses_the_run() {
     assert!(provider.count() < 20, "{}: {output}", provider.count());
     assert!(output.stderr.contains("busy"), "{output}");
 }
+
+const THREE_HUNDRED: &str = r#"
+schema = 1
+[workflow]
+name = "many"
+result = "tell"
+[limits]
+agents = 1000
+concurrency = 8
+[budget]
+tokens = TOKENS
+reserve = 0.01
+[node.work]
+agent = "Explore"
+prompt = "WORK-{{ item }}-"
+each = { range = 300, key = "{{ item }}" }
+[node.tell]
+final = true
+agent = "Explore"
+needs = ["work"]
+prompt = "TELL {{ nodes.work.status }}"
+"#;
+
+#[test]
+fn of_three_hundred_items_a_third_runs_the_final_node_tells_and_resume_does_the_rest() {
+    let provider = ScriptedProvider::new([
+        Route::reply(paid(Reply::text("told"))).contains("TELL"),
+        Route::reply(paid(Reply::text("done"))).contains("WORK-"),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write("wf.toml", with_tokens(THREE_HUNDRED, 100 * EACH));
+    let long = Duration::from_secs(120);
+    let output = run(&sandbox, &["--yes"]).run(long).expect_code(3);
+    let json = output.json();
+    assert_eq!(
+        (json["status"].as_str(), json["result"].as_str()),
+        (Some("stopped"), Some("told")),
+        "{output}"
+    );
+    let first = provider.requests_with("WORK-").len();
+    assert!((90..=110).contains(&first), "{first} of 300 ran");
+    assert_eq!(provider.requests_with("TELL").len(), 1);
+    assert!(json["notes"].to_string().contains("budget.tokens"), "{output}");
+    replace_file(sandbox.project().join("wf.toml"), with_tokens(THREE_HUNDRED, 100_000 * EACH));
+    let output = run(&sandbox, &["--yes", "--resume"]).run(long).expect_code(0);
+    assert_eq!(provider.requests_with("WORK-").len(), 300, "each item ran once: {output}");
+    assert_eq!(output.json()["result"], "told");
+}

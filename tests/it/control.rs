@@ -254,3 +254,24 @@ fn what_is_old_is_listed_and_goes_only_where_that_is_said() {
     claw(&sandbox, &["runs", "gc", "--days", "0", "--yes"]).expect_code(0);
     assert!(sandbox.runs().is_empty());
 }
+
+#[test]
+fn the_graph_of_a_run_shows_how_each_node_stands_before_and_after_an_answer() {
+    let (_provider, sandbox) = asking();
+    for (form, marks) in [
+        ("ascii", ["[plan · general-purpose · succeeded]", "[approve · gate · pending] ◄─ plan"]),
+        ("mermaid", ["n_plan[\"plan · general-purpose · succeeded\"]", "n_plan --> n_approve"]),
+        ("dot", ["\"plan\" [label=\"plan · general-purpose · succeeded\"]", "\"plan\" -> \"approve\""]),
+    ] {
+        let output = claw(&sandbox, &["runs", "show", "latest", "--graph", form]).expect_code(0);
+        assert!(marks.iter().all(|mark| output.stdout.contains(mark)), "{output}");
+    }
+    claw(&sandbox, &["runs", "stop", "latest"]).expect_code(0);
+    claw(&sandbox, &["runs", "answer", "latest", "approve", "approve"]).expect_code(0);
+    let shown = claw(&sandbox, &["runs", "show", "latest"]).expect_code(0);
+    assert!(shown.stdout.contains("all its questions are answered; go on with it: claw run"), "{shown}");
+    let json =
+        claw(&sandbox, &["runs", "show", "latest", "--graph", "dot", "--output-format", "json"]).json();
+    assert_eq!(json["graph"]["nodes"][0], json!({"node": "plan", "steps": {"succeeded": 1}}));
+    assert!(json["graph"]["text"].as_str().is_some_and(|text| text.starts_with("digraph")));
+}

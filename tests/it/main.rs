@@ -37,6 +37,8 @@ mod library;
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod nodes;
 #[cfg(test)]
 mod owners;

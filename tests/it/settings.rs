@@ -327,3 +327,20 @@ fn what_claw_keeps_of_the_user_is_his_alone_whatever_the_umask() {
         assert_eq!(meta.permissions().mode() & 0o777, 0o600, "{name}");
     }
 }
+
+#[test]
+fn a_folder_that_the_user_adds_is_written_and_one_that_a_repository_adds_is_not() {
+    let more = tempfile::tempdir().unwrap();
+    let folder = more.path().display().to_string();
+    let write =
+        || Reply::tool("call-1", "write_file", json!({"path": format!("{folder}/made.txt"), "content": "x"}));
+    let provider = ScriptedProvider::queue([write(), Reply::text("done"), write(), Reply::text("done")]);
+    let sandbox = Sandbox::anthropic(&provider).with_git();
+    let text = format!(r#"{{"permissions": {{"additionalDirectories": ["{folder}"]}}}}"#);
+    sandbox.write(".claude/settings.json", &text);
+    claw(&sandbox, &["-p", "hi"]).expect_code(0);
+    assert!(!more.path().join("made.txt").exists());
+    sandbox.write_home(".claw/settings.json", &text);
+    claw(&sandbox, &["-p", "hi"]).expect_code(0);
+    assert!(more.path().join("made.txt").exists());
+}

@@ -382,10 +382,8 @@ fn the_write_wall_holds_and_reading_roles_cannot_write() {
     run(&sandbox);
     let said = results(&provider.last_request());
     assert!(!std::path::Path::new(&target).exists(), "{said:?}");
-    assert!(
-        !said[0].0.contains("wrote") && said[1].1 && sandbox.read("inside.txt") == "inside\n",
-        "{said:?}"
-    );
+    // A command may have a private folder of that name; what it writes there is gone with it.
+    assert!(said[1].1 && sandbox.read("inside.txt") == "inside\n", "{said:?}");
     let provider =
         model(&[&[bash("touch explored"), ("write_file", json!({"path": "explored", "content": "x"}))]]);
     let sandbox = Sandbox::anthropic(&provider);
@@ -416,4 +414,97 @@ fn one_agents_cd_moves_nobody_else() {
     );
     Claw::new(CLAW, &sandbox).args(["run", "wf.toml"]).run(BOUND).expect_code(0);
     assert_eq!(sandbox.read("where-b.txt").trim(), sandbox.project().to_string_lossy());
+}
+
+#[test]
+fn tools_are_held_back_until_the_model_asks_for_them() {
+    let provider = model(&[
+        &[("tool_search", json!({"query": "multi_edit"}))],
+        &[("MultiEdit", json!({"path": "f", "edits": [{"old_string": "one", "new_string": "two"}]}))],
+        // Never loaded, called all the same.
+        &[("Sleep", json!({"duration_ms": 1}))],
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write("f", "one\n");
+    run(&sandbox);
+    let requests = provider.requests();
+    let names: Vec<Vec<&str>> = requests.iter().map(|request| request.tool_names()).collect();
+    assert!(names[0].contains(&"bash") && names[0].contains(&"tool_search"), "{names:?}");
+    assert!(!names[0].contains(&"multi_edit") && !names[0].contains(&"sleep"), "{names:?}");
+    assert_eq!(names[1][..names[0].len()], names[0], "what was there stays where it was");
+    assert_eq!(names[1].last(), Some(&"multi_edit"));
+    assert!(results(&requests[1])[0].0.starts_with("loaded: multi_edit"), "{:?}", results(&requests[1]));
+    assert!(results(&requests[2])[0].0.contains("made 1 edits"), "{:?}", results(&requests[2]));
+    assert_eq!(results(&requests[3]), [("waited 1 ms".to_owned(), false)]);
+    let first = requests[0].body.clone();
+    let size = first["tools"].to_string().len() + first["system"].to_string().len();
+    assert!(size < 20_000, "system prompt and tools have {size} bytes");
+}
+
+#[test]
+fn background_commands_are_read_later_and_end_with_the_conversation() {
+    let provider = model(&[
+        &[("bash", json!({"command": "echo ready; sleep 7481", "run_in_background": true}))],
+        &[("bash_output", json!({"id": "bash_1", "wait_ms": 300}))],
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let output = run(&sandbox);
+    assert!(!output.left_behind, "{output}");
+    let requests = provider.requests();
+    assert!(requests[1].tool_names().contains(&"kill_shell"), "{:?}", requests[1].tool_names());
+    let text = &results(&requests[2])[0].0;
+    assert!(text.contains("ready") && text.contains("[running]"), "{text}");
+    assert_eq!(processes_with("sleep 7481"), 0);
+}
+
+#[test]
+fn no_address_inside_is_fetched_whatever_the_mode() {
+    let trap = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    trap.set_nonblocking(true).unwrap();
+    let port = trap.local_addr().unwrap().port();
+    let fetch = |host: &str| ("web_fetch", json!({"url": format!("http://{host}:{port}/"), "prompt": "x"}));
+    let hosts = [
+        "127.0.0.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "2130706433",
+        "0x7f.1",
+        "0",
+        "localhost",
+        "localhost.",
+        "docs.example@127.0.0.1",
+        "169.254.169.254",
+        "metadata.google.internal",
+    ];
+    let mut list: Vec<_> = hosts.iter().map(|host| fetch(host)).collect();
+    list.push(("web_fetch", json!({"url": "file:///etc/passwd"})));
+    list.push(("web_fetch", json!({"url": "gopher://127.0.0.1/"})));
+    let provider = model(&[&list]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let args = ["-p", "go", "--permission-mode", "danger-full-access", "--allow-root"];
+    Claw::new(CLAW, &sandbox).args(args).run(BOUND).expect_code(0);
+    let results = results(&provider.last_request());
+    assert_eq!(results.len(), list.len());
+    assert!(results.iter().all(|(_, is_error)| *is_error), "{results:?}");
+    assert!(trap.accept().is_err(), "somebody connected");
+}
+
+#[test]
+fn a_page_of_the_internet_is_asked_for_and_denied_where_nobody_is_there() {
+    let provider = model(&[&[("WebFetch", json!({"url": "https://example.org/"}))]]);
+    let sandbox = Sandbox::anthropic(&provider);
+    run(&sandbox);
+    let text = results(&provider.last_request())[0].0.clone();
+    assert!(text.starts_with("denied") && text.contains("network"), "{text}");
+}
+
+#[test]
+fn an_interpreter_keeps_its_state_from_message_to_message() {
+    let code = |code: &str| ("repl", json!({"language": "shell", "code": code}));
+    let provider = model(&[&[code("x=20; touch seen")], &[code("echo $((x + 1))")]]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let output = run(&sandbox);
+    assert!(!output.left_behind, "{output}");
+    assert_eq!(results(&provider.last_request())[0].0, "21");
+    assert!(sandbox.project().join("seen").exists());
 }

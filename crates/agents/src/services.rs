@@ -6,6 +6,7 @@ use crate::compaction::CompactionSettings;
 use crate::conversation::{AnswerSchema, ToolNames, Toolbox};
 use crate::definition::AgentDefinition;
 use crate::hooks::Hooks;
+use crate::mcp::McpServers;
 use crate::model::Model;
 use crate::permission::{Asker, Permission, RuleSet};
 pub use crate::sandboxes::{Loan, Outfit, Sandboxes};
@@ -44,6 +45,8 @@ pub struct AgentServices {
     pub sandboxes: Sandboxes,
     /// Commands of people that see, change or stop what agents do.
     pub hooks: Arc<Hooks>,
+    /// Servers whose tools are in the registry.
+    pub mcp: McpServers,
     /// Memory files for the system prompt; see `system_prompt::load_memory`.
     pub memory: Arc<str>,
     /// Never written by a tool: claw's own state, the running workflow file. Resolved, absolute.

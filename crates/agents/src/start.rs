@@ -8,7 +8,7 @@ use crate::conversation::{
 };
 use crate::event::{AgentEvent, EventSink};
 use crate::hooks::Scene;
-use crate::outcome::{AgentEnd, AgentOutcome, FailureClass};
+use crate::outcome::{AgentEnd, AgentOutcome, Denial, FailureClass};
 use crate::request::AgentRequest;
 use crate::roles::LEAD;
 use crate::services::{AgentServices, PromptKey};
@@ -69,9 +69,8 @@ async fn prepare(
     cancel: &CancelToken,
 ) -> Result<Ready, Box<AgentOutcome>> {
     let give_up = |class, message: String| Box::new(without_work(failed(class, message)));
-    if let Some(most) = request.definition.permission {
-        request.permission = request.permission.intersect(most);
-    }
+    let growth = narrow(&mut request);
+    services.mcp.settle().await;
     let answer = answer_rule(&services, &request)
         .map_err(|error| give_up(FailureClass::Schema, format!("the output schema is {error}")))?;
     let policy = services.sandboxes.policy_for(
@@ -95,7 +94,8 @@ async fn prepare(
         fullness: Fullness::default(),
         has_owner: false,
     };
-    let shell = assemble(services, (request, scene), (events, context), answer, past);
+    let mut shell = assemble(services, (request, scene), (events, context), answer, past);
+    shell.spent.denials.extend(growth);
     Ok(Ready { shell, beginning: Beginning { last_stop: loaded.last_stop, open: loaded.open } })
 }
 
@@ -183,6 +183,19 @@ fn fixed(shape: &RequestShape) -> u64 {
         .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
         .sum();
     (shape.system.len() + tools) as u64 / 4
+}
+
+/// At most what its definition has. An agent that wants to reach further than whoever starts it does not, and that is
+/// told.
+fn narrow(request: &mut AgentRequest) -> Option<Denial> {
+    let wanted = request.definition.permission?;
+    let most = request.permission;
+    request.permission = most.intersect(wanted);
+    (wanted.reach > most.reach).then(|| Denial {
+        tool: crate::children::TOOL.to_owned(),
+        subject: format!("{} with the mode {wanted}", request.definition.name),
+        reason: format!("an agent has at most what started it has; mode in force: {most}"),
+    })
 }
 
 /// What hooks are told of an agent.

@@ -87,6 +87,7 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
         Command::Models(flags) => commands::models::run(&flags),
         Command::Config(flags) => commands::config::run(&flags),
         Command::Trust(command) => commands::trust::run(&command),
+        Command::Mcp(command) => commands::mcp::run(&command),
         Command::Login(flags) => commands::login::run(&flags),
         Command::Logout(flags) => commands::logout::run(&flags),
         Command::Sandbox(flags) => commands::sandbox::run(flags),
@@ -96,7 +97,7 @@ fn dispatch(command: Command) -> Result<u8, ExpectedError> {
 }
 
 fn format_of(command: &Command) -> Format {
-    use crate::args::{TrustCommand, WorkflowCommand};
+    use crate::args::{McpCommand, TrustCommand, WorkflowCommand};
     match command {
         Command::Run(flags) => flags.output_format,
         Command::Print(flags) => flags.talk.output_format.unwrap_or_default(),
@@ -107,12 +108,15 @@ fn format_of(command: &Command) -> Format {
         Command::Models(flags) | Command::Init(flags) => flags.output_format,
         Command::Runs(command) => command.rest().output_format,
         Command::Config(flags) => flags.rest().output_format,
+        Command::Mcp(McpCommand::List(flags)) => flags.output_format,
+        Command::Mcp(McpCommand::Get(flags) | McpCommand::Approve(flags)) => flags.rest.output_format,
         Command::Trust(TrustCommand::List(flags)) => flags.output_format,
         Command::Trust(TrustCommand::Show(flags)) => flags.rest().output_format,
         Command::Workflow(
             WorkflowCommand::Schema | WorkflowCommand::Graph(_) | WorkflowCommand::Reference,
         )
         | Command::Trust(TrustCommand::Accept(_) | TrustCommand::Refuse(_) | TrustCommand::Revoke(_))
+        | Command::Mcp(McpCommand::Add(_) | McpCommand::Remove(_))
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Sandbox(_)

@@ -10,6 +10,7 @@ mod extensions;
 mod lead;
 mod library;
 mod log;
+mod servers;
 mod services;
 mod signals;
 mod terminal;

@@ -11,6 +11,7 @@ pub use settings::SettingsOrigin;
 use crate::args::SettingsFlags;
 use crate::error::ExpectedError;
 use crate::extensions;
+use crate::servers;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
@@ -30,7 +31,7 @@ use claw_providers::client::Providers;
 use claw_providers::config::ProvidersConfig;
 use claw_providers::error::ProviderErrorKind;
 use claw_tools::ports::Ports;
-use claw_tools::registry::Registry;
+use claw_tools::registry::{Registry, RegistryCell};
 use claw_tools::sandbox::{Cover, Most};
 use claw_tools::tasks::TaskList;
 use claw_tools::web::{SearchService, Web, WebConfig};
@@ -331,6 +332,8 @@ impl Setup {
         if set("CLAW_SANDBOX").is_some_and(|most| most == "write-wall") {
             sandboxes.outfit.most = Most::WriteWall;
         }
+        let more = self.settings.permissions.additional_directories.iter();
+        sandboxes.writable.extend(more.map(|folder| folder.value.clone()));
         let own = ["credentials.json", "trust.json"].map(|name| Cover::path(config_home().join(name)));
         sandboxes.outfit.masked.extend(own);
         sandboxes.outfit.rules = Arc::new(self.rules.clone());
@@ -353,9 +356,12 @@ impl Setup {
         let providers =
             Providers::start_with(self.config.clone(), (*redactor).clone()).map_err(|error| error.kind)?;
         let sandboxes = self.sandboxes()?;
+        let registry = RegistryCell::from(self.registry(&ports));
+        let mcp = servers::start(self, redactor.clone());
+        mcp.publish(&registry);
         Ok(AgentServices {
             model: Arc::new(providers),
-            registry: self.registry(&ports).into(),
+            registry,
             ports: Arc::new(ports),
             redactor: redactor.clone(),
             logs,
@@ -363,9 +369,10 @@ impl Setup {
             asker,
             sandboxes,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
+            mcp,
             memory: load_memory(&self.cwd).text.into(),
             protected: resolved(protected),
-            compaction: claw_agents::compaction::CompactionSettings::default(),
+            compaction: self.settings.compaction.settings(),
             shared: claw_agents::services::Shared::with_env(self.command_env()),
         })
     }

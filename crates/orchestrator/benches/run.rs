@@ -116,6 +116,7 @@ async fn run(text: &str) -> Option<usize> {
         asker: Arc::new(NobodyToAsk),
         sandboxes: Sandboxes::new(Vec::new(), false),
         hooks: Arc::new(claw_agents::hooks::Hooks::none()),
+        mcp: claw_agents::mcp::McpServers::none(),
         memory: "".into(),
         protected: Vec::new(),
         compaction: claw_agents::compaction::CompactionSettings::default(),

@@ -165,6 +165,22 @@ impl StepAddr {
         &self.0
     }
 
+    /// The steps that this one stands in, the outermost first: groups, their iterations, agents that started it.
+    pub fn above(&self) -> Vec<Self> {
+        let mut above = Vec::new();
+        for end in 1..=self.0.len() {
+            let (before, rest) = self.0.split_at(end - 1);
+            if let [AddrPart::Node { node, item, iteration: Some(_) }, ..] = rest {
+                let whole = AddrPart::Node { node: node.clone(), item: item.clone(), iteration: None };
+                above.push(Self(before.iter().cloned().chain([whole]).collect()));
+            }
+            if end < self.0.len() {
+                above.push(Self(self.0[..end].into()));
+            }
+        }
+        above
+    }
+
     /// Ids of the nodes that it goes through, without items, iterations and children.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
@@ -261,6 +277,16 @@ impl From<StepAddr> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_knows_what_it_stands_in() {
+        let above = |addr: &str| -> Vec<String> {
+            addr.parse::<StepAddr>().unwrap().above().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(above("fix"), [""; 0]);
+        assert_eq!(above("fix@2/edit"), ["fix", "fix@2"]);
+        assert_eq!(above("look=a@1/in@3/+1"), ["look=a", "look=a@1", "look=a@1/in", "look=a@1/in@3"]);
+    }
 
     #[test]
     fn an_address_reads_back_as_it_was_written() {

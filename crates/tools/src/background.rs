@@ -72,6 +72,12 @@ struct Shell {
     spilled: Arc<Mutex<Option<PathBuf>>>,
 }
 
+impl Shell {
+    fn is_running(&self) -> bool {
+        *self.state.borrow() == ShellState::Running
+    }
+}
+
 /// What somebody sees who looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
@@ -153,8 +159,7 @@ impl Shells {
             let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             let shell = all.1.get(id.trim()).ok_or_else(|| unknown(id, &all.1))?;
             shell.cancel.cancel();
-            let running = *shell.state.borrow() == ShellState::Running;
-            running
+            shell.is_running()
         };
         self.wait(id, MOST_END).await?;
         Ok(was_running)
@@ -241,7 +246,7 @@ mod tests {
         let two = shells.start("x", job("sleep 300"), &over).unwrap();
         assert!(shells.kill(&one).await.unwrap());
         assert!(!shells.kill(&one).await.unwrap());
-        assert_eq!(shells.running(), [two.clone()]);
+        assert_eq!(shells.running(), std::slice::from_ref(&two));
         over.cancel();
         shells.wait(&two, Duration::from_secs(10)).await.unwrap();
         assert_eq!(shells.look(&two).unwrap().state, ShellState::Ended(End::Cancelled));

@@ -16,7 +16,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use rmcp::service::{Peer, RoleClient};
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -55,6 +55,26 @@ pub(super) struct Desk {
     pub(super) ground: Ground,
     pub(super) approvals: Approvals,
     pub(super) now: watch::Sender<Now>,
+    /// What agents are offered of it; stays while it is started again.
+    pub(super) offered: Mutex<Vec<OfferedTool>>,
+}
+
+impl Desk {
+    /// How it is from now on.
+    pub(super) fn put(&self, now: Now) {
+        let offered = match &now {
+            Now::Serving(serving) => {
+                let free = serving.tools.iter().filter(|tool| !serving.withheld.contains(&tool.raw));
+                Some(free.cloned().collect())
+            }
+            Now::Off { .. } => Some(Vec::new()),
+            Now::Idle | Now::Starting | Now::Waiting { .. } => None,
+        };
+        if let Some(offered) = offered {
+            *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = offered;
+        }
+        self.now.send_replace(now);
+    }
 }
 
 pub(super) enum ServerMsg {
@@ -172,7 +192,7 @@ impl State {
             Order::WaitFor(time) => {
                 let fault = self.last.clone().unwrap_or(McpFault::Stopped);
                 tracing::warn!(server = %self.desk.spec.name, %fault, ?time, "a server is started again");
-                self.desk.now.send_replace(Now::Waiting { fault });
+                self.desk.put(Now::Waiting { fault });
                 self.epoch += 1;
                 let (me, epoch) = (me.clone(), self.epoch);
                 drop(tasks::spawn("mcp wait", async move {
@@ -188,7 +208,7 @@ impl State {
                     last
                 };
                 tracing::warn!(server = %self.desk.spec.name, %fault, "a server is off");
-                self.desk.now.send_replace(Now::Off { fault });
+                self.desk.put(Now::Off { fault });
             }
             Order::Close => self.close(me),
         }
@@ -197,7 +217,7 @@ impl State {
     fn connect(&mut self, me: &ActorRef<ServerMsg>) {
         self.epoch += 1;
         self.tail = Arc::default();
-        self.desk.now.send_replace(Now::Starting);
+        self.desk.put(Now::Starting);
         let cancel = CancelToken::new();
         self.link = Some(cancel.clone());
         let (me, epoch, desk, tail) = (me.clone(), self.epoch, self.desk.clone(), self.tail.clone());
@@ -277,7 +297,7 @@ impl State {
     }
 
     fn stopped(&mut self, me: &ActorRef<ServerMsg>) {
-        self.desk.now.send_replace(Now::Off { fault: McpFault::Stopped });
+        self.desk.put(Now::Off { fault: McpFault::Stopped });
         for reply in self.stopping.drain(..) {
             let _ = reply.send(());
         }
@@ -298,7 +318,7 @@ impl State {
         for Warning(words) in &serving.warnings {
             tracing::warn!(server = %self.desk.spec.name, "{words}");
         }
-        self.desk.now.send_replace(Now::Serving(Arc::new(serving)));
+        self.desk.put(Now::Serving(Arc::new(serving)));
     }
 
     fn approve(&self, reply: oneshot::Sender<bool>) {
@@ -314,13 +334,10 @@ impl State {
             desk.approvals.approve(desk.spec.identity(), &serving.tools).await;
             let clean = Serving { withheld: HashSet::new(), changes: Vec::new(), ..(*serving).clone() };
             // Only where nothing came between.
-            desk.now.send_if_modified(|now| match now {
-                Now::Serving(known) if Arc::ptr_eq(known, &serving) => {
-                    *now = Now::Serving(Arc::new(clean));
-                    true
-                }
-                Now::Serving(_) | Now::Idle | Now::Starting | Now::Waiting { .. } | Now::Off { .. } => false,
-            });
+            let is_same = matches!(&*desk.now.borrow(), Now::Serving(known) if Arc::ptr_eq(known, &serving));
+            if is_same {
+                desk.put(Now::Serving(Arc::new(clean)));
+            }
             let _ = reply.send(true);
         }));
     }

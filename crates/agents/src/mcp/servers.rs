@@ -12,12 +12,13 @@ use super::resources::{ListResources, ReadResource};
 use super::results;
 use super::server::{Desk, Now, ServerMsg, Serving};
 use super::supervisor::{ServersActor, Slot};
-use super::tool::McpTool;
+use super::tool::{ConnectTool, McpTool};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
 use claw_kernel::supervise::spawn_root;
 use claw_kernel::tasks;
 use claw_tools::output::ToolOutput;
+use claw_tools::registry::RegistryCell;
 use claw_tools::sandbox::SandboxPolicy;
 use claw_tools::tool::Tool;
 use futures_util::future::join_all;
@@ -29,13 +30,17 @@ use rmcp::model::{
 use rmcp::service::PeerRequestOptions;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// A call whose progress never ends ends here.
 const LONGEST_CALL: Duration = Duration::from_secs(3_600);
+/// How long the first prompt waits for servers.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Tools of no server in particular.
+const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
 /// The end of all servers.
 const ENDING: Duration = Duration::from_millis(1_900);
 
@@ -45,6 +50,7 @@ pub struct McpServers {
     slots: Arc<Vec<Arc<Slot>>>,
     root: Arc<OnceLock<ActorRef<()>>>,
     began: Instant,
+    over: CancelToken,
 }
 
 impl std::fmt::Debug for McpServers {
@@ -56,7 +62,7 @@ impl std::fmt::Debug for McpServers {
 impl McpServers {
     /// No servers.
     pub fn none() -> Self {
-        Self { slots: Arc::default(), root: Arc::default(), began: Instant::now() }
+        Self { slots: Arc::default(), root: Arc::default(), began: Instant::now(), over: CancelToken::new() }
     }
 
     /// Starts all that are not lazy, at the same time. Returns at once; within a runtime.
@@ -67,7 +73,7 @@ impl McpServers {
         approvals: Approvals,
         redactor: Arc<Redactor>,
     ) -> Self {
-        let servers = Self { slots: Arc::default(), root: Arc::default(), began: Instant::now() };
+        let servers = Self::none();
         if specs.is_empty() {
             return servers;
         }
@@ -78,6 +84,7 @@ impl McpServers {
             spec,
             ground: ground.clone(),
             approvals: approvals.clone(),
+            offered: Mutex::default(),
         });
         let slots: Vec<Arc<Slot>> = desks.map(|desk| Arc::new(Slot::new(desk))).collect();
         let (own, root) = (slots.clone(), servers.root.clone());
@@ -93,7 +100,7 @@ impl McpServers {
                 Err(error) => {
                     for slot in own {
                         let fault = McpFault::NotStarted(error.to_string());
-                        slot.desk.now.send_replace(Now::Off { fault });
+                        slot.desk.put(Now::Off { fault });
                     }
                 }
             }
@@ -133,14 +140,25 @@ impl McpServers {
         }
     }
 
+    /// The 2 s rule: the first prompt waits so long for servers, and no longer.
+    pub async fn settle(&self) {
+        self.settled(PATIENCE).await;
+    }
+
     /// The tools that can be called now, and those that read resources.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for slot in self.slots.iter() {
-            let Now::Serving(serving) = &*slot.desk.now.borrow() else { continue };
-            let free = serving.tools.iter().filter(|tool| !serving.withheld.contains(&tool.raw));
-            for offered in free {
-                tools.push(Arc::new(McpTool::new(self.clone(), &slot.desk.spec.name, offered.clone())));
+            let server = &slot.desk.spec.name;
+            let offered = slot.desk.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if offered.is_empty()
+                && matches!(&*slot.desk.now.borrow(), Now::Idle)
+                && let Some(tool) = ConnectTool::new(self.clone(), server)
+            {
+                tools.push(Arc::new(tool));
+            }
+            for one in offered {
+                tools.push(Arc::new(McpTool::new(self.clone(), server, one)));
             }
         }
         if !self.is_empty() {
@@ -150,20 +168,46 @@ impl McpServers {
         tools
     }
 
-    /// Tells of each change of any server.
-    pub async fn changed(&self) {
-        let each = self.slots.iter().map(|slot| {
-            let mut now = slot.desk.now.subscribe();
-            Box::pin(async move {
-                // The sender lives as long as the slot.
-                let _ = now.changed().await;
-            })
-        });
-        let each: Vec<_> = each.collect();
-        if each.is_empty() {
-            return std::future::pending().await;
+    /// Keeps the tools of all servers in a registry, as they come and go, until they are stopped.
+    pub fn publish(&self, registry: &RegistryCell) {
+        if self.is_empty() {
+            return;
         }
-        futures_util::future::select_all(each).await;
+        let (servers, registry) = (self.clone(), registry.clone());
+        let mut news: Vec<watch::Receiver<Now>> =
+            self.slots.iter().map(|slot| slot.desk.now.subscribe()).collect();
+        servers.put_into(&registry);
+        drop(tasks::spawn("mcp tools", async move {
+            loop {
+                let changes: Vec<_> = news.iter_mut().map(|now| Box::pin(now.changed())).collect();
+                tokio::select! {
+                    () = servers.over.cancelled() => return,
+                    (changed, ..) = futures_util::future::select_all(changes) => {
+                        if changed.is_err() {
+                            return;
+                        }
+                    }
+                }
+                servers.put_into(&registry);
+            }
+        }));
+    }
+
+    fn put_into(&self, registry: &RegistryCell) {
+        let tools = self.tools();
+        registry.update(|now| {
+            let is_ours = |name: &str| name.starts_with("mcp__") || RESOURCE_TOOLS.contains(&name);
+            tools.into_iter().fold(now.without(is_ours), claw_tools::registry::Registry::with)
+        });
+    }
+
+    /// Starts a server that was not started yet; names of its tools.
+    ///
+    /// # Errors
+    /// It does not serve.
+    pub(super) async fn connect(&self, server: &str) -> Result<Vec<&'static str>, McpFault> {
+        let serving = self.serving(self.slot(server)?).await?;
+        Ok(serving.tools.iter().map(|tool| tool.name).collect())
     }
 
     fn slot(&self, name: &str) -> Result<&Arc<Slot>, McpFault> {
@@ -369,6 +413,7 @@ impl McpServers {
 
     /// Ends all of them; done when they are gone, or after 1.9 s.
     pub async fn stop(&self) {
+        self.over.cancel();
         let each = self.slots.iter().map(|slot| async {
             let (reply, over) = oneshot::channel();
             if slot.say(ServerMsg::Stop { reply }) {

@@ -89,7 +89,7 @@ impl Actor for ServersActor {
         tracing::error!(server = %slot.desk.spec.name, %fault, "the actor of a server died");
         slot.put(None);
         if !budget.spend(Instant::now()) {
-            slot.desk.now.send_replace(Now::Off { fault });
+            slot.desk.put(Now::Off { fault });
             return Ok(());
         }
         match spawn_below("mcp server", ServerActor, slot.desk.clone(), me.get_cell()).await {
@@ -99,7 +99,7 @@ impl Actor for ServersActor {
             }
             Err(error) => {
                 let fault = McpFault::NotStarted(error.to_string());
-                slot.desk.now.send_replace(Now::Off { fault });
+                slot.desk.put(Now::Off { fault });
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Finds an agent by name. Files of agents will be read into it; an unknown name is an error, never a default.
 
-use super::{explore, general_purpose, plan, verification};
+use super::{claude_code_guide, explore, general_purpose, plan, statusline_setup, verification};
 use crate::definition::{AgentDefinition, ToolSet};
 use claw_kernel::near::nearest;
 use indexmap::IndexMap;
@@ -47,6 +47,8 @@ impl Catalog {
             explore::definition(),
             plan::definition(),
             verification::definition(),
+            claude_code_guide::definition(),
+            statusline_setup::definition(),
         ];
         Self { agents: all.into_iter().map(|agent| (key(&agent.name), Arc::new(agent))).collect() }
     }
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_verification_and_general_purpose_run_commands() {
+    fn only_three_agents_run_commands() {
         for agent in Catalog::builtin().iter() {
             let runs = match &agent.tools {
                 ToolSet::All => true,
@@ -139,7 +141,7 @@ mod tests {
             };
             assert_eq!(
                 runs,
-                matches!(agent.name.as_str(), "Verification" | "general-purpose"),
+                matches!(agent.name.as_str(), "Verification" | "general-purpose" | "statusline-setup"),
                 "{}",
                 agent.name
             );

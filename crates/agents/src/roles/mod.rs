@@ -3,11 +3,13 @@
 //! Owns prompts and tool sets. Must not know who runs them.
 
 mod catalog;
+mod claude_code_guide;
 mod explore;
 mod general_purpose;
 mod lead;
 mod plan;
 mod sets;
+mod statusline_setup;
 mod verification;
 
 pub use catalog::{Added, Catalog, UnknownAgent};

@@ -93,6 +93,29 @@ pub fn set(places: &Places, file: &Path, path: &[String], value: &Value) -> Resu
     })
 }
 
+/// Takes a key out of a file. False: it is not there.
+///
+/// # Errors
+/// The file is broken, or would be: then it stays as it is.
+pub fn unset(places: &Places, file: &Path, path: &[String]) -> Result<bool, EditError> {
+    let Some((name, above)) = path.split_last() else { return Ok(false) };
+    if read(file, &paths::resolve(file))?.is_none() {
+        return Ok(false);
+    }
+    let found = std::cell::Cell::new(false);
+    edit(places, file, &|root| {
+        let mut object = Some(root.clone());
+        for name in above {
+            object = object.and_then(|object| find(&object, name)?.object_value());
+        }
+        if let Some(prop) = object.and_then(|object| find(&object, name)) {
+            prop.remove();
+            found.set(true);
+        }
+    })?;
+    Ok(found.get())
+}
+
 /// Writes a rule of the user into his local file of this project, once, and trusts it: he has just said it.
 ///
 /// # Errors

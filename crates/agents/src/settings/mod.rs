@@ -22,7 +22,7 @@ mod typed;
 mod walk;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use edit::{EditError, RuleList, remember_rule, set};
+pub use edit::{EditError, RuleList, remember_rule, set, unset};
 pub use leaf::Leaf;
 pub use load::{Beside, Loaded, Reloaded};
 pub use merged::{Entry, Merged};

@@ -305,3 +305,19 @@ fn paths_count_from_the_file_that_names_them() {
     assert_eq!(settings.sandbox.allowed_mounts, [home.join(".claw/m")]);
     assert_eq!(settings.sandbox.network, Some(Network::AllowList(vec!["example.org".into()])));
 }
+
+#[test]
+fn a_threshold_is_a_share_a_percentage_or_tokens() {
+    use crate::compaction::Threshold;
+    for (said, meant) in [
+        ("0.5", Threshold::Share(0.5)),
+        ("80", Threshold::Share(0.8)),
+        ("150000", Threshold::Tokens(150_000)),
+    ] {
+        let text = format!(r#"{{"compaction": {{"auto": false, "threshold": {said}}}}}"#);
+        let settings = Folders::new().write("home/.claw/settings.json", &text).load().settle(&nobody);
+        let compaction = settings.compaction.settings();
+        assert_eq!((compaction.auto, compaction.threshold), (false, meant));
+        assert_eq!(compaction.preserve_recent_messages, 4);
+    }
+}

@@ -8,6 +8,7 @@ use super::origin::{Scope, Sourced};
 use super::permissions::PermissionSettings;
 use super::places::Places;
 use super::sandbox::SandboxSection;
+use crate::compaction::{CompactionSettings, Threshold};
 use crate::trust::TrustItem;
 use claw_providers::config::ProfileSettings;
 use indexmap::IndexMap;
@@ -82,6 +83,22 @@ pub struct CompactionSection {
     pub threshold: Option<f64>,
     /// Messages that stay as they are.
     pub preserve_recent_messages: Option<usize>,
+}
+
+impl CompactionSection {
+    /// What is not said is as it is without settings.
+    pub fn settings(&self) -> CompactionSettings {
+        let usual = CompactionSettings::default();
+        let threshold = self.threshold.map(|said| match said {
+            share if share <= 1.0 => Threshold::Share(share),
+            tokens => Threshold::Tokens(tokens as u64),
+        });
+        CompactionSettings {
+            auto: self.auto.unwrap_or(usual.auto),
+            threshold: threshold.unwrap_or(usual.threshold),
+            preserve_recent_messages: self.preserve_recent_messages.unwrap_or(usual.preserve_recent_messages),
+        }
+    }
 }
 
 /// Colours.

@@ -2,6 +2,7 @@
 
 use super::library::{AgentsCommand, SkillsCommand};
 use super::machine::{DoctorFlags, SandboxFlags};
+use super::mcp::McpCommand;
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, SettingsFlags, TrustCommand};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -64,6 +65,9 @@ pub(super) enum Sub {
     /// Decide on what this repository brings: hooks, servers, variables, rules
     #[command(subcommand)]
     Trust(TrustCommand),
+    /// List, add, remove and show servers of the Model Context Protocol
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Keep the API key of a provider, read from the terminal or a pipe
     Login(LoginFlags),
     /// Remove what `claw login` kept

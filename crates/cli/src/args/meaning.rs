@@ -3,6 +3,7 @@
 use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
 use super::library::{AgentsCommand, SkillsCommand};
 use super::machine::{DoctorFlags, SandboxFlags};
+use super::mcp::McpCommand;
 use super::misuse;
 use super::runs::RunsCommand;
 use super::settings::{ConfigFlags, LoginFlags, TrustCommand};
@@ -35,6 +36,8 @@ pub enum Command {
     Config(ConfigFlags),
     /// `claw trust …`.
     Trust(TrustCommand),
+    /// `claw mcp …`.
+    Mcp(McpCommand),
     /// `claw login`.
     Login(LoginFlags),
     /// `claw logout`.
@@ -122,6 +125,7 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         Sub::Models(flags) => Command::Models(flags),
         Sub::Config(flags) => Command::Config(flags),
         Sub::Trust(command) => Command::Trust(command),
+        Sub::Mcp(command) => Command::Mcp(command),
         Sub::Login(flags) => Command::Login(flags),
         Sub::Logout(flags) => Command::Logout(flags),
         Sub::Sandbox(flags) => Command::Sandbox(flags),

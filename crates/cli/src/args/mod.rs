@@ -5,6 +5,7 @@
 mod grammar;
 mod library;
 mod machine;
+mod mcp;
 mod meaning;
 mod misuse;
 mod runs;
@@ -18,6 +19,7 @@ pub use grammar::{
 };
 pub use library::{AgentsCommand, SkillsCommand};
 pub use machine::{DoctorFlags, NetworkFlag, SandboxFlags};
+pub use mcp::{McpAddFlags, McpCommand, McpOneFlags, McpRemoveFlags, Transport};
 pub use meaning::{Command, Early, PrintFlags, Shell, completions, parse};
 pub use runs::{AnswerFlags, GcFlags, MessageFlags, OneRunFlags, RunsCommand, ShowFlags, WatchFlags};
 pub use settings::{

@@ -2,6 +2,8 @@
 
 mod set;
 
+pub(super) use set::trust as trust_what_was_said;
+
 use crate::args::{ConfigCommand, ConfigFlags, Format};
 use crate::error::{ExpectedError, exit};
 use crate::services::{SettingsOrigin, folder, is_secret};

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod init;
 pub mod login;
 pub mod logout;
+pub mod mcp;
 pub mod models;
 mod plan_file;
 pub mod print;

@@ -3,7 +3,7 @@
 use crate::terminal::{Screen, ended, width};
 use claw_kernel::clock::Timestamp;
 use claw_orchestrator::report::board::Board;
-use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState};
+use claw_orchestrator::report::event::{RunEvent, RunEventKind, StepState, WaitingFor};
 use claw_orchestrator::report::plain::PlainLines;
 
 /// What was shown of a run so far.
@@ -18,6 +18,10 @@ impl Shown {
     pub(super) fn show(&mut self, event: &RunEvent, board: &Board, screen: &mut Screen) {
         let began = *self.began.get_or_insert(event.at);
         let line = self.plain.line(event);
+        if matches!(event.kind, RunEventKind::StepState(StepState::Waiting(WaitingFor::Gate))) {
+            // The question itself follows.
+            return;
+        }
         if !screen.has_bars() {
             if let Some(line) = line {
                 let seconds = event.at.since(began).as_secs();

@@ -103,6 +103,7 @@ async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, Exp
     // What was told to stop and does not ends with the process.
     let _ = tokio::time::timeout(PATIENCE, opened.lead.ended()).await;
     let _ = tokio::time::timeout(PATIENCE, team.leave()).await;
+    opened.services.mcp.stop().await;
     opened.services.sandboxes.close();
     ended
 }

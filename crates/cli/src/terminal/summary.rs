@@ -117,8 +117,7 @@ fn table(out: &mut String, report: &RunReport, width: usize) {
 }
 
 fn failures(out: &mut String, report: &RunReport, width: usize) {
-    let failed: Vec<&StepReport> =
-        report.steps.iter().filter(|step| step.status == Some(EndState::Failed)).collect();
+    let failed: Vec<&StepReport> = report.failures();
     for step in failed.iter().take(CAUSES) {
         let class = step.error_class.and_then(|class| serde_json::to_value(class).ok());
         let class =

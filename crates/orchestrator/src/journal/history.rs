@@ -526,7 +526,8 @@ impl StepHistory {
 
     fn end(&mut self, record: &Record, ended: &Ended, take: u32) {
         self.damaged = false;
-        if ended.state != EndState::Interrupted {
+        // What was skipped by an answer is skipped by the same one at the next resume.
+        if !matches!(ended.state, EndState::Interrupted | EndState::Skipped) {
             (self.asked, self.answer) = (None, None);
         }
         if let Some(attempt) = self.attempt(record) {

@@ -3,9 +3,10 @@
 use super::build;
 use super::schema::{Manifest, ManifestStatus, ManifestUsage, SCHEMA};
 use super::store::{self, ManifestError};
-use crate::addr::StepAddr;
+use crate::addr::{AddrPart, StepAddr};
 use crate::journal::history::{Attempt, History};
 use crate::rundir::RunDir;
+use claw_kernel::ids::AgentId;
 use std::collections::BTreeMap;
 
 /// Brings the manifests of all attempts to what the journal says; attempts whose process is gone become `interrupted`.
@@ -19,7 +20,10 @@ pub fn rebuild(run: &RunDir, history: &History) -> Result<usize, ManifestError> 
                 continue;
             }
             let there = store::load(run, step, attempt.number).ok();
-            if let Some(manifest) = newer(run, step, attempt, there) {
+            if let Some(mut manifest) = newer(run, step, attempt, there) {
+                if manifest.parent_agent_id.is_none() {
+                    manifest.parent_agent_id = parent(history, step, attempt);
+                }
                 store::make_folder(run, step, attempt.number)?;
                 store::save(run, &manifest)?;
                 written += 1;
@@ -27,6 +31,14 @@ pub fn rebuild(run: &RunDir, history: &History) -> Result<usize, ManifestError> 
         }
     }
     Ok(written)
+}
+
+/// The agent that started it: the attempt of its parent that was at work then.
+fn parent(history: &History, step: &StepAddr, attempt: &Attempt) -> Option<AgentId> {
+    let Some(AddrPart::Child(_)) = step.parts().last() else { return None };
+    let parent = history.step(step.above().last()?)?;
+    let before = parent.attempts.iter().rev().find(|parent| parent.admitted <= attempt.admitted)?;
+    before.agent.clone()
 }
 
 /// The manifest that should be there, where it is not that already.
@@ -146,6 +158,20 @@ mod tests {
         assert_eq!((manifest.status, manifest.error.as_deref()), (ManifestStatus::Failed, Some("no")));
         assert_eq!(rebuild(&run, &history(true)).unwrap(), 0);
         assert!(!run.node(&"set".parse().unwrap(), 1).exists());
+    }
+
+    #[test]
+    fn the_manifest_of_a_child_comes_back_with_its_parent() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::at(folder.path(), RunId::fresh());
+        let (parent, child) = (AgentId::fresh(), AgentId::fresh());
+        let (step, below): (StepAddr, StepAddr) = ("lead".parse().unwrap(), "lead/+1".parse().unwrap());
+        let admitted = |agent: &AgentId| Entry::Admitted { key: Digest::of("k"), agent: Some(agent.clone()) };
+        let history =
+            History::of(&[record(1, &step, admitted(&parent)), record(2, &below, admitted(&child))]);
+        assert_eq!(rebuild(&run, &history).unwrap(), 2);
+        let parent_of = |step| store::load(&run, step, 1).unwrap().parent_agent_id;
+        assert_eq!((parent_of(&below), parent_of(&step)), (Some(parent), None));
     }
 
     #[test]

@@ -77,8 +77,7 @@ fn counts(report: &RunReport) -> String {
 }
 
 fn failures(text: &mut String, report: &RunReport) {
-    let failed: Vec<&StepReport> =
-        report.steps.iter().filter(|step| step.status == Some(EndState::Failed)).collect();
+    let failed: Vec<&StepReport> = report.failures();
     if failed.is_empty() {
         return;
     }

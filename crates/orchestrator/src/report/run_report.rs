@@ -7,6 +7,7 @@ use claw_kernel::ids::{AgentId, RunId};
 use claw_providers::usage::Usage;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,6 +95,13 @@ impl RunReport {
         serde_json::to_string(self)
     }
 
+    /// The steps that failed, without the groups that failed for what failed in them.
+    pub fn failures(&self) -> Vec<&StepReport> {
+        let failed = || self.steps.iter().filter(|step| step.status == Some(EndState::Failed));
+        let groups: HashSet<StepAddr> = failed().flat_map(|step| step.step.above()).collect();
+        failed().filter(|step| step.agent_id.is_some() || !groups.contains(&step.step)).collect()
+    }
+
     /// How many steps ended so.
     pub fn count(&self, state: EndState) -> usize {
         self.steps.iter().filter(|step| step.status == Some(state)).count()
@@ -168,6 +176,15 @@ pub(crate) mod tests {
             folder: "/r".into(),
             elapsed: Duration::from_secs(75),
         }
+    }
+
+    #[test]
+    fn a_failure_inside_groups_is_named_once() {
+        let failed = Some(EndState::Failed);
+        let names = ["fix", "fix@1", "fix@1/edit", "other"];
+        let report = RunReport { steps: names.map(|name| step(name, failed)).into(), ..report() };
+        let named: Vec<String> = report.failures().iter().map(|step| step.step.to_string()).collect();
+        assert_eq!(named, ["fix@1/edit", "other"]);
     }
 
     #[test]

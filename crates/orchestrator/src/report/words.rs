@@ -45,9 +45,13 @@ pub(super) fn span(time: Duration) -> String {
     }
 }
 
-/// `0.42 USD`, or `price unknown`.
+/// `0.42 USD`, `0.0042 USD`, or `price unknown`.
 pub(super) fn money(usage: &Usage) -> String {
-    usage.usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("{usd:.2} USD"))
+    match usage.usd {
+        None => "price unknown".to_owned(),
+        Some(usd) if usd > 0.0 && usd < 0.01 => format!("{usd:.4} USD"),
+        Some(usd) => format!("{usd:.2} USD"),
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +62,13 @@ mod tests {
     fn spans_are_short_at_every_length() {
         let shown = [0.25, 9.96, 59.9, 125.0, 3840.0].map(|secs| span(Duration::from_secs_f64(secs)));
         assert_eq!(shown, ["0.2s", "10.0s", "59s", "2m 05s", "1h 04m"]);
+    }
+
+    #[test]
+    fn a_part_of_a_cent_is_money() {
+        let shown =
+            [None, Some(0.0), Some(0.0042), Some(1.239)].map(|usd| money(&Usage { usd, ..Usage::NOTHING }));
+        assert_eq!(shown, ["price unknown", "0.00 USD", "0.0042 USD", "1.24 USD"]);
     }
 
     #[test]

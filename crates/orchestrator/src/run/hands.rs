@@ -145,10 +145,8 @@ impl Hands {
 
     /// Hands a person's words to the agent of a running attempt. They are on record; one that ended meanwhile has not
     /// heard them, which is said.
-    pub fn steer(&self, step: StepIx, text: String) {
-        if let Err(error) = self.mailboxes.put(step, text) {
-            self.bus.note(None, format!("a message was not heard: {error}"));
-        }
+    pub fn steer(&self, step: StepIx, text: String) -> Result<(), claw_agents::NotSteered> {
+        self.mailboxes.put(step, text)
     }
 
     /// Tells the session of the end of a background agent. One that is left is told at the next resume.

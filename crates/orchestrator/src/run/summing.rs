@@ -7,6 +7,8 @@ use crate::report::run_report::{RunReport, SCHEMA, StepDenial, StepReport};
 use crate::scheduler::{NodeStanding, RunFinish, StepStanding};
 use claw_kernel::clock;
 use claw_kernel::ids::RunId;
+use claw_providers::usage::Usage;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// What a person types to go on with a run.
@@ -36,6 +38,8 @@ pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
             None => resume_command(&run.plan.file, run.id),
         }),
     };
+    let mut steps: Vec<StepReport> = nodes.iter().flat_map(|node| steps_of(run, node)).collect();
+    sum_up_groups(&mut steps);
     RunReport {
         schema: SCHEMA,
         run_id: run.id,
@@ -44,7 +48,7 @@ pub(super) fn report(run: &RunHandle, finish: RunFinish) -> RunReport {
         exit_code: end.exit_code,
         result: end.result,
         permission_denials: denials.collect(),
-        steps: nodes.iter().flat_map(|node| steps_of(run, node)).collect(),
+        steps,
         usage,
         total_cost_usd: usage.usd,
         resume,
@@ -85,6 +89,22 @@ fn step_report(run: &RunHandle, step: &StepStanding) -> StepReport {
         usage: step.agent.is_some().then_some(step.usage),
         output_file: step.file.clone(),
         seconds,
+    }
+}
+
+/// What stands in a group was spent by the group too. Its steps count for the run, the group does not.
+fn sum_up_groups(steps: &mut [StepReport]) {
+    let mut spent: HashMap<StepAddr, Usage> = HashMap::new();
+    for step in &*steps {
+        for (above, usage) in step.step.above().into_iter().zip(std::iter::repeat(step.usage)) {
+            if let Some(usage) = usage {
+                let sum = spent.entry(above).or_insert(Usage::NOTHING);
+                *sum = sum.plus(&usage);
+            }
+        }
+    }
+    for step in steps.iter_mut().filter(|step| step.agent_id.is_none() && step.usage.is_none()) {
+        step.usage = spent.get(&step.step).copied();
     }
 }
 

@@ -58,6 +58,8 @@ pub struct RunDetail {
     pub usage: Usage,
     /// What it waits for.
     pub pause: Option<Pause>,
+    /// All that it waited for was answered while no process had it: it can go on.
+    pub is_answered: bool,
     /// Questions that nobody answered yet.
     pub questions: Vec<(StepAddr, Question)>,
     /// Effects that may or may not have happened.
@@ -190,12 +192,14 @@ impl RunDetail {
             .filter(|(_, past)| past.expanded.is_none() || past.last_end.is_some())
             .map(|(step, past)| StepSummary::of(&summary.run, step, past, at_work))
             .collect();
+        sum_up_groups(&mut steps, &history);
         in_order_of_plan(&mut steps, drawing.as_ref());
         Ok(Self {
             takes: history.takes(),
             steps,
             usage: history.usage(),
-            pause: history.last_pause().cloned(),
+            pause: history.last_pause().filter(|_| !is_answered(&records)).cloned(),
+            is_answered: is_answered(&records),
             questions: questions(&records),
             in_doubt: if at_work { Vec::new() } else { history.in_doubt() },
             torn,
@@ -297,6 +301,30 @@ impl RunDetail {
     }
 }
 
+/// What was spent in a group, and from the first beginning in it to the last end.
+fn sum_up_groups(steps: &mut [StepSummary], history: &History) {
+    let mut sums: HashMap<StepAddr, (Option<Usage>, Timestamp, Option<Timestamp>)> = HashMap::new();
+    for (step, past) in history.steps() {
+        let Some(first) = past.attempts.first().map(|attempt| attempt.admitted) else { continue };
+        let last = past.attempts.last().and_then(|attempt| attempt.ended.as_ref()).map(|(at, _)| *at);
+        for above in step.above() {
+            let sum = sums.entry(above).or_insert((None, first, None));
+            sum.0 = match (sum.0, past.usage) {
+                (Some(sum), Some(usage)) => Some(sum.plus(&usage)),
+                (sum, usage) => sum.or(usage),
+            };
+            sum.1 = sum.1.min(first);
+            sum.2 = sum.2.max(last);
+        }
+    }
+    for step in steps.iter_mut().filter(|step| step.attempts == 0) {
+        if let Some((usage, first, last)) = sums.get(&step.step) {
+            step.usage = step.usage.or(*usage);
+            step.seconds = step.seconds.or(last.map(|last| last.since(*first).as_secs_f64()));
+        }
+    }
+}
+
 fn drawn(run: &RunDir, take: u32) -> Option<Drawing> {
     Drawing::of_kept(&KeptPlan::read(run, take).ok()?.plan)
 }
@@ -345,6 +373,15 @@ fn in_order_of_plan(steps: &mut [StepSummary], drawing: Option<&Drawing>) {
         key
     };
     steps.sort_by_cached_key(|step| key(&step.step));
+}
+
+/// Somebody answered after the last take ended, and nothing else is asked.
+fn is_answered(records: &[Record]) -> bool {
+    let end = records.iter().rposition(|record| matches!(record.entry, Entry::RunEnded { .. }));
+    let since = end.map(|end| &records[end..]).unwrap_or_default();
+    since.iter().any(|record| matches!(record.entry, Entry::Answered(_)))
+        && !since.iter().any(|record| matches!(record.entry, Entry::Take(_)))
+        && open_questions(records).is_empty()
 }
 
 fn questions(records: &[Record]) -> Vec<(StepAddr, Question)> {

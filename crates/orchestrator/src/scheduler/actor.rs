@@ -225,7 +225,7 @@ impl RunState {
             // Orders keep their sequence: they stand behind those that wait.
             return match self.pending.back_mut() {
                 Some((_, waiting)) => waiting.extend(acts),
-                None => self.act(me, acts).await,
+                None => drop(self.act(me, acts).await),
             };
         }
         let ticket = match self.args.journal.record_all(records).await {
@@ -271,22 +271,28 @@ impl RunState {
     /// The journal is written in order: what stands before a durable batch is durable too. Persons are told after it was
     /// acted on: a message is then on its way to its agent.
     async fn act_up_to(&mut self, me: &ActorRef<RunMsg>, batch: u64) {
+        let mut unheard: HashMap<u64, String> = HashMap::new();
         while self.pending.front().is_some_and(|(number, _)| *number <= batch) {
-            if let Some((_, orders)) = self.pending.pop_front() {
-                self.act(me, orders).await;
+            if let Some((number, orders)) = self.pending.pop_front()
+                && let Some(reason) = self.act(me, orders).await
+            {
+                unheard.insert(number, reason);
             }
         }
         for (number, reply) in std::mem::take(&mut self.acknowledge) {
             if number > batch {
                 self.acknowledge.push((number, reply));
             } else {
+                let refused = unheard.get(&number).cloned();
                 // Whoever asked may have gone.
-                let _ = reply.send(Ok(()));
+                let _ = reply.send(refused.map_or(Ok(()), |reason| Err(NotTaken::Refused { reason })));
             }
         }
     }
 
-    async fn act(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) {
+    /// The value: why a message among them was not delivered.
+    async fn act(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) -> Option<String> {
+        let mut unheard = None;
         for order in orders {
             match order {
                 // Records never reach this place: `carry_out` has written them.
@@ -314,7 +320,12 @@ impl RunState {
                 Command::Lock { step, names } => self.args.hands.lock(step, names, RunRef(me.clone())),
                 Command::Unlock { step } => self.args.hands.locks.let_go(step),
                 Command::CloseFolder(folder) => self.args.hands.close_folder(folder),
-                Command::Steer { step, text } => self.args.hands.steer(step, text),
+                Command::Steer { step, text } => {
+                    if let Err(error) = self.args.hands.steer(step, text) {
+                        unheard =
+                            Some(format!("not delivered: {error}; it is on record for its next attempt"));
+                    }
+                }
                 // A fact of claw's own that the core does not take changes nothing.
                 Command::Refuse { .. } => {}
                 Command::Deliver { parent, call, end } => {
@@ -339,9 +350,13 @@ impl RunState {
                 Command::WriteOutput { path, value } => self.args.hands.write_output(&path, &value),
                 Command::Tell { step, attempt, kind } => self.args.bus.tell(step, attempt, kind),
                 Command::NodeClosed => self.args.bus.board().node_done(),
-                Command::End(end) => return self.end(me, end).await,
+                Command::End(end) => {
+                    self.end(me, end).await;
+                    return unheard;
+                }
             }
         }
+        unheard
     }
 
     async fn end(&mut self, me: &ActorRef<RunMsg>, end: RunEnd) {

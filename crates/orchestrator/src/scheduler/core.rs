@@ -42,7 +42,12 @@ pub(super) enum Going {
     /// Nothing new starts: somebody stopped it.
     Cancelling { signal: Option<EndSignal> },
     /// Nothing new starts: it waits for time or a person.
-    Pausing { reason: String, until: Option<Timestamp> },
+    Pausing {
+        reason: String,
+        until: Option<Timestamp>,
+        /// The journal says so already.
+        on_record: bool,
+    },
     /// Nothing new starts: a limit is reached.
     Stopping { reason: String },
     /// `End` was ordered.

@@ -341,13 +341,15 @@ pub(super) fn content_key(schedule: &Schedule, ix: StepIx) -> Result<Digest, Eva
     if let StepRole::Window(items) = &step.role {
         push(items.digest());
     }
-    let mut needs: Vec<_> = node.needs.iter().collect();
-    needs.sort_by_key(|need| schedule.plan.nodes[need.at()].id.as_str());
     let views = &schedule.frame(step.frame).views;
-    for need in needs {
+    let output = |need: &crate::plan::model::NodeIx| {
         let id = schedule.plan.nodes[need.at()].id.as_str();
-        push(views.get(id).map_or_else(|| Digest::of("null"), |view| view.output.digest()));
-    }
+        views.get(id).map_or_else(|| Digest::of("null"), |view| view.output.digest())
+    };
+    let mut needs: Vec<Digest> = node.needs.iter().map(output).collect();
+    // By content: a need that is renamed is the same one.
+    needs.sort_unstable_by_key(|need| *need.as_bytes());
+    needs.into_iter().for_each(&mut push);
     step.context.into_iter().for_each(push);
     Ok(Digest::of_parts(parts))
 }

@@ -540,7 +540,7 @@ impl Schedule {
     /// Nothing runs and nothing will: the run is over.
     pub(super) fn end(&mut self) {
         let end: RunEnd = self.run_end();
-        if let Going::Pausing { reason, until } = &self.going {
+        if let Going::Pausing { reason, until, on_record: false } = &self.going {
             let entry = Entry::Paused { reason: reason.clone(), until: *until };
             self.record(None, None, entry);
         }

@@ -5,7 +5,7 @@ use super::event::{Command, StepIx};
 use super::frame::{FrameIx, Place};
 use super::state::{NodePhase, StepPhase};
 use crate::expr::{Data, NodeView};
-use crate::journal::record::EndState;
+use crate::journal::record::{EndState, Entry};
 use crate::plan::model::{NodeIx, Work};
 use crate::report::status::EndSignal;
 use claw_agents::outcome::FailureClass;
@@ -31,7 +31,9 @@ impl Schedule {
         if self.going != Going::On {
             return;
         }
-        self.going = Going::Pausing { reason, until };
+        // Whoever ordered it is told when this is on record.
+        self.record(None, None, Entry::Paused { reason: reason.clone(), until });
+        self.going = Going::Pausing { reason, until, on_record: true };
         self.gate.drain();
         let plan = Arc::clone(&self.plan);
         self.stop_running(|node| matches!(plan.nodes[node.at()].work, Work::Agent(_)));
@@ -40,7 +42,7 @@ impl Schedule {
     /// A service refuses all: nothing more is sent to it; what is under way may end.
     pub(super) fn pause_softly(&mut self, reason: String, until: Option<Timestamp>) {
         if self.going == Going::On {
-            self.going = Going::Pausing { reason, until };
+            self.going = Going::Pausing { reason, until, on_record: false };
             self.gate.drain();
             self.pause_families();
         }

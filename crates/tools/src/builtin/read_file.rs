@@ -160,7 +160,10 @@ fn all(file: &mut File, meta: &Metadata, path: &Path) -> Result<Vec<u8>, ToolErr
 /// What bytes are that are no text.
 fn binary(bytes: &[u8]) -> Option<String> {
     let magics: [(&[u8], &str); 6] = [
-        (b"%PDF-", "a PDF"),
+        (
+            b"%PDF-",
+            "a PDF, whose text is not read here; turn it into text with bash (pdftotext) where that is installed",
+        ),
         (b"\x7fELF", "a program (ELF)"),
         (b"PK\x03\x04", "a ZIP archive or an office document"),
         (b"\x1f\x8b", "gzip data"),

@@ -371,6 +371,7 @@ impl Desk {
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
             hooks: Arc::new(crate::hooks::Hooks::none()),
+            mcp: crate::mcp::McpServers::none(),
             memory: "".into(),
             protected: Vec::new(),
             compaction: crate::compaction::CompactionSettings::default(),

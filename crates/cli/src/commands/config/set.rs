@@ -54,7 +54,11 @@ fn value(ty: &keys::Ty, typed: &str) -> Value {
 }
 
 /// What the user has just said is decided on.
-fn trust(origin: &SettingsOrigin, file: &Path, path: &[String]) -> Result<(), ExpectedError> {
+pub(in crate::commands) fn trust(
+    origin: &SettingsOrigin,
+    file: &Path,
+    path: &[String],
+) -> Result<(), ExpectedError> {
     let loaded = Loaded::read(origin.loaded.places.clone(), settings::Beside::default());
     let key = path.join(".");
     let is_said = |item: &&TrustItem| {

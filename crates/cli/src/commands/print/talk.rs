@@ -89,6 +89,7 @@ impl Talk {
         let (door, news) = mpsc::channel(NEWS);
         let (agent, services) = self.start(out.as_ref(), door, &cancel).await?;
         let (outcome, ending) = self.watch(agent, news, &mut signals, out.as_deref()).await;
+        services.mcp.stop().await;
         services.sandboxes.close();
         self.tell(outcome, ending, out, started.elapsed()).await
     }
@@ -105,6 +106,7 @@ impl Talk {
             self.setup.agent_services(Arc::new(NobodyToAsk), logs, vec![state.clone()], Vec::new())?;
         let request = self.request(&state)?;
         if let Some(out) = out {
+            services.mcp.settle().await;
             let offered = offered(
                 &services.registry.current(),
                 &request.definition,

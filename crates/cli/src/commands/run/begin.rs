@@ -52,6 +52,7 @@ pub fn run(flags: &RunFlags) -> Result<u8, ExpectedError> {
     let stubs = stubs(&setup, &plan, flags)?;
     if stubs.is_none() {
         check_models(&setup, &plan, forced_model(&setup, flags).as_deref())?;
+        check_prices(&setup, &plan, flags)?;
         if asks {
             ask::before_a_big_run(&setup, &plan, flags)?;
         }
@@ -124,6 +125,7 @@ async fn go(mut setup: Setup, plan: Plan, flags: RunFlags, start: Start) -> Resu
     let (folder, _) = runs.open(handle.id).map_err(|error| end::folder(&error))?;
     let danger = (permission.reach == Reach::DangerFullAccess).then(|| permission.to_string());
     let watched = Watch::new(&flags, danger, questions).run(handle, &mut signals).await;
+    agents.mcp.stop().await;
     agents.sandboxes.close();
     match watched {
         Watched::Ended { report, ending, out } => end::tell((*report)?, ending, out, &flags).await,
@@ -182,6 +184,35 @@ fn options(setup: &Setup, flags: &RunFlags, permission: Permission, asks: bool) 
 /// The model that the flag or the policy names for agents without one.
 fn forced_model(setup: &Setup, flags: &RunFlags) -> Option<String> {
     flags.model.as_deref().map(|flag| setup.model(Some(flag)))
+}
+
+/// With a ceiling of dollars on the command line every model has a price, or the file lets it pass.
+fn check_prices(setup: &Setup, plan: &Plan, flags: &RunFlags) -> Result<(), ExpectedError> {
+    let lets_pass = plan.budget.as_ref().is_some_and(|budget| budget.tokens_only);
+    if flags.max_usd.is_none() || lets_pass {
+        return Ok(());
+    }
+    let default = forced_model(setup, flags).unwrap_or_else(|| setup.config.default_model());
+    let has_price = |model: &str| match setup.config.route(model) {
+        Ok(route) => route.profile.info(&route.model).price.is_some(),
+        // What cannot be asked was said.
+        Err(_) => true,
+    };
+    for (node, agent) in plan.nodes.iter().filter_map(|node| Some((node, node.agent()?))) {
+        let own = if agent.models.is_empty() { &agent.definition.models } else { &agent.models };
+        let first = if flags.model.is_some() { None } else { own.first() };
+        let model = first.unwrap_or(&default);
+        if !has_price(model) {
+            return Err(ExpectedError::Usage {
+                message: format!("the price of `{model}` (node `{}`) is not known, and --max-usd holds", node.id),
+                hint: Some(
+                    "state its price in a profile, or write `unknown_price = \"tokens_only\"` and a ceiling of `tokens` in [budget]"
+                        .to_owned(),
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Every agent has a model that can be asked, before anything is sent or written.

@@ -9,6 +9,7 @@ use crate::terminal::{figures, write_answer, write_stdout};
 use claw_kernel::visible::visible_line;
 use claw_orchestrator::addr::StepAddr;
 use claw_orchestrator::journal::record::OutputRef;
+use claw_orchestrator::run::resume_command;
 use claw_orchestrator::rundir::{RunDetail, RunDir, StepDetail, StepSummary};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -96,6 +97,10 @@ pub(super) fn run_text(detail: &RunDetail) -> String {
     }
     if let Some(pause) = &detail.pause {
         let _ = writeln!(out, "paused: {}", visible_line(&pause.reason));
+    }
+    if let Some(workflow) = summary.file.workflow.as_ref().filter(|_| detail.is_answered) {
+        let resume = resume_command(workflow, summary.file.run_id);
+        let _ = writeln!(out, "all its questions are answered; go on with it: {resume}");
     }
     for (step, question) in &detail.questions {
         let _ = writeln!(

@@ -115,6 +115,7 @@ impl Kit {
             asker: Arc::new(NobodyToAsk),
             sandboxes: Sandboxes::default(),
             hooks: Arc::new(claw_agents::hooks::Hooks::none()),
+            mcp: claw_agents::mcp::McpServers::none(),
             memory: "".into(),
             protected: Vec::new(),
             compaction: claw_agents::compaction::CompactionSettings::default(),
