@@ -246,8 +246,11 @@ fn what_a_rule_denies_to_read_is_not_seen_by_commands_under_any_name() {
         sandbox.write("a/b/two.pem", SSH);
         sandbox.write("plain", "seen");
         let house = House::new(sandbox, who);
-        std::fs::hard_link(house.sandbox.project().join("a/b/two.pem"), house.sandbox.project().join("other"))
-            .unwrap();
+        std::fs::hard_link(
+            house.sandbox.project().join("a/b/two.pem"),
+            house.sandbox.project().join("other"),
+        )
+        .unwrap();
         if !is_full(&house) {
             return;
         }
