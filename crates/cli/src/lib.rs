@@ -11,6 +11,7 @@ mod lead;
 mod library;
 mod log;
 mod services;
+mod sessions;
 mod signals;
 mod terminal;
 

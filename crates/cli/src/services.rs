@@ -13,6 +13,7 @@ use crate::error::ExpectedError;
 use crate::extensions;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
+use claw_agents::compaction::{CompactionSettings, Threshold};
 use claw_agents::definition::AgentDefinition;
 use claw_agents::permission::{Asker, Permission, Reach, RuleSet, refuses_command};
 use claw_agents::roles::Catalog;
@@ -76,6 +77,11 @@ pub fn config_home() -> PathBuf {
     let shared = || set("XDG_CONFIG_HOME").map(|folder| Path::new(&folder).join("claw"));
     let folder = own.or_else(shared).unwrap_or_else(|| home().join(".claw"));
     std::path::absolute(&folder).unwrap_or(folder)
+}
+
+/// Where the user's own memory files lie.
+pub fn memory_folders() -> Vec<PathBuf> {
+    vec![home().join(".claude"), config_home()]
 }
 
 /// Where claw keeps what is no setting and belongs to no project.
@@ -363,9 +369,9 @@ impl Setup {
             asker,
             sandboxes,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
-            memory: load_memory(&self.cwd).text.into(),
+            memory: load_memory(&self.cwd, &memory_folders()).text.into(),
             protected: resolved(protected),
-            compaction: claw_agents::compaction::CompactionSettings::default(),
+            compaction: compaction(&self.settings),
             shared: claw_agents::services::Shared::with_env(self.command_env()),
         })
     }
@@ -376,6 +382,20 @@ impl Setup {
     /// The system has no thread left.
     pub fn logs(&self) -> Result<LogWriter, ExpectedError> {
         LogWriter::start().map_err(|error| ExpectedError::Fault(format!("cannot start the journal: {error}")))
+    }
+}
+
+/// When histories are compacted.
+fn compaction(settings: &Settings) -> CompactionSettings {
+    let (said, usual) = (&settings.compaction, CompactionSettings::default());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of tokens above 1")]
+    let threshold = |number: f64| {
+        if number > 1.0 { Threshold::Tokens(number as u64) } else { Threshold::Share(number) }
+    };
+    CompactionSettings {
+        auto: said.auto.unwrap_or(usual.auto),
+        threshold: said.threshold.map_or(usual.threshold, threshold),
+        preserve_recent_messages: said.preserve_recent_messages.unwrap_or(usual.preserve_recent_messages),
     }
 }
 
