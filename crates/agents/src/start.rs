@@ -378,9 +378,30 @@ fn refused(fault: &str) -> String {
     format!("The answer was refused: {}{more}\nPut it right and give the whole answer again.", &fault[..cut])
 }
 
-fn system(services: &AgentServices, request: &AgentRequest, tools: &Arc<[ToolSpec]>) -> Arc<str> {
+/// The system prompt that a conversation would get.
+pub(crate) fn prompt_of(services: &AgentServices, request: &AgentRequest, date: Option<&str>) -> Arc<str> {
+    let registry = services.registry.current();
+    let toolbox = services.shared.toolbox(&registry, tools_of(&registry, request), None);
+    system_on(services, request, toolbox.specs(), date.unwrap_or(&today()))
+}
+
+fn today() -> String {
     let mut day = clock::now().to_string();
     day.truncate("2026-01-31".len());
+    day
+}
+
+fn system(services: &AgentServices, request: &AgentRequest, tools: &Arc<[ToolSpec]>) -> Arc<str> {
+    system_on(services, request, tools, &today())
+}
+
+fn system_on(
+    services: &AgentServices,
+    request: &AgentRequest,
+    tools: &Arc<[ToolSpec]>,
+    day: &str,
+) -> Arc<str> {
+    let day = day.to_owned();
     let key = PromptKey {
         definition: request.definition.clone(),
         tools: tools.clone(),

@@ -20,7 +20,7 @@ mod schema;
 mod shell;
 mod steering;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod toolbox;
 mod withdrawn;
 
