@@ -380,8 +380,7 @@ fn refused(fault: &str) -> String {
 
 /// The system prompt that a conversation would get.
 pub(crate) fn prompt_of(services: &AgentServices, request: &AgentRequest, date: Option<&str>) -> Arc<str> {
-    let registry = services.registry.current();
-    let toolbox = services.shared.toolbox(&registry, tools_of(&registry, request), None);
+    let toolbox = Offer::of(request, None).toolbox(services, &Arc::default());
     system_on(services, request, toolbox.specs(), date.unwrap_or(&today()))
 }
 

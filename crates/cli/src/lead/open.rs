@@ -2,8 +2,8 @@
 
 use crate::args::TalkFlags;
 use crate::error::{ExpectedError, exit};
-use crate::sessions::folders;
 use crate::services::{Setup, ToolFlags, config_home, moved_runs, runtime_folder, state_folder};
+use crate::sessions::folders;
 use claw_agents::lead::{Lead, LeadEvent, LeadOrders, LeadSetup};
 use claw_agents::permission::{Asker, Permission};
 use claw_agents::roles::lead;

@@ -8,7 +8,7 @@ use super::open::{Beginning, Wanted, open};
 use super::plain::Plain;
 use super::state::State;
 use super::status::Status;
-use crate::args::{PrintFlags, TalkFlags};
+use crate::args::{PrintFlags, SessionFlags, TalkFlags};
 use crate::commands;
 use crate::error::ExpectedError;
 use crate::services::{Setup, config_home};
