@@ -113,13 +113,12 @@ impl Decided {
     }
 }
 
-/// Folders beside the workspace: those of the settings and those of the flags, resolved.
+/// Folders beside the workspace that flags name, resolved.
 ///
 /// # Errors
-/// One that a flag names is none.
+/// One is none.
 pub fn folders(setup: &Setup, flags: &TalkFlags) -> Result<Vec<std::path::PathBuf>, ExpectedError> {
-    let said = setup.settings.permissions.additional_directories.iter();
-    let mut folders: Vec<_> = said.filter_map(|one| setup.path(&one.value).canonicalize().ok()).collect();
+    let mut folders = Vec::new();
     for typed in &flags.add_dir {
         let unreadable = |source| ExpectedError::CannotRead { path: typed.clone(), source, near: None };
         let folder = setup.path(typed).canonicalize().map_err(unreadable)?;

@@ -98,11 +98,13 @@ impl Talk {
         };
         let mut watch = Watch::new(self.format(), out, lead.orders(), questions);
         let code = watch.until_the_end(news, &mut signals, lead).await;
+        services.mcp.stop().await;
         services.sandboxes.close();
         code
     }
 
     async fn begin_stream(&self, out: &Arc<Stdout>, session: &OpenSession, services: &mut AgentServices) {
+        services.mcp.settle().await;
         let definition = claw_agents::roles::lead();
         let tools = self.decided.tools.as_deref();
         let offered = offered(&services.registry.current(), &definition, tools, &self.decided.deny);
