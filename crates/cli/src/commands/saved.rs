@@ -173,6 +173,7 @@ async fn compact(
         }
     }
     lead.ended().await;
+    services.mcp.stop().await;
     services.sandboxes.close();
     Ok((result, code))
 }
