@@ -40,20 +40,19 @@ fn an_answer_is_a_page_above_the_input_on_terminals_of_three_sizes() {
         let mut terminal = start(&sandbox, rows, columns);
         say(&mut terminal, "What is wrong?");
         let screen = terminal.wait_for_screen("the end of the page", BOUND, |screen| {
-            screen.contains("fn main")
-                && screen.contains("↑1.2k") | (columns == 40)
-                && !screen.contains("interrupts")
+            screen.contains("fn main") && !screen.contains("interrupts")
         });
-        pages.push(format!("{columns}×{rows}\n{}", tidied(&screen, &sandbox)));
+        pages.push(format!("{columns}×{rows}\n{}", tidied(&screen)));
         leaves_all_as_it_was(terminal);
     }
     insta::assert_snapshot!(pages.join("\n\n"));
 }
 
-/// Without what differs from machine to machine.
-fn tidied(screen: &Screen, sandbox: &Sandbox) -> String {
-    let text = screen.text().replace(&sandbox.project().display().to_string(), "PROJECT");
-    text.trim_end().to_owned()
+/// Without the status line, which holds what differs from machine to machine.
+fn tidied(screen: &Screen) -> String {
+    let status =
+        screen.lines.iter().position(|line| line.contains("workspace-write")).unwrap_or(screen.lines.len());
+    screen.lines[..status].join("\n").trim_end().to_owned()
 }
 
 #[test]
@@ -84,11 +83,12 @@ fn a_conversation_goes_on_over_many_prompts_with_its_tools() {
 
 #[test]
 fn a_question_is_asked_in_the_region_and_answered_by_a_key() {
-    let provider = ScriptedProvider::new([
-        Route::reply(Reply::tool("t1", "write_file", json!({"path": "x.txt", "content": "hello"}))).times(2),
-        Route::reply(Reply::text("Done.")),
-    ]);
     for (key, there) in [("n", false), ("y", true)] {
+        let provider = ScriptedProvider::new([
+            Route::reply(Reply::tool("t1", "write_file", json!({"path": "x.txt", "content": "hello"})))
+                .times(1),
+            Route::reply(Reply::text("Done.")),
+        ]);
         let sandbox = Sandbox::anthropic(&provider);
         let mut terminal =
             Pty::new(CLAW, &sandbox).args(["--permission-mode", "prompt"]).size(24, 80).start();
@@ -102,10 +102,9 @@ fn a_question_is_asked_in_the_region_and_answered_by_a_key() {
         );
         assert!(!sandbox.has("x.txt"));
         terminal.send(key);
-        terminal.wait_for_screen("the next question or the end", BOUND, |screen| {
-            !screen.contains("Allow it?") || screen.contains("Done.") || screen.contains("●")
+        terminal.wait_for_screen("a call that ended", BOUND, |screen| {
+            screen.contains("● write_file") && screen.contains("Done.")
         });
-        terminal.wait_for_screen("a call that ended", BOUND, |screen| screen.contains("● write_file"));
         if there {
             terminal.wait_for_screen("the file", BOUND, |_| sandbox.has("x.txt"));
         } else {
@@ -282,7 +281,7 @@ fn a_terminal_of_old_gets_plain_lines() {
     ]);
     let sandbox = Sandbox::anthropic(&provider);
     let mut terminal = Pty::new(CLAW, &sandbox).env("TERM", "dumb").size(24, 80).start();
-    terminal.wait_for_text("> ", BOUND);
+    terminal.wait_for_text(">", BOUND);
     terminal.send("look\n");
     terminal.wait_for_text("Done here.", BOUND);
     terminal.send("/version\n");

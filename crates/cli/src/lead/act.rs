@@ -1,6 +1,7 @@
 //! What the screen wants done: the core decides, the loop acts.
 
 use claw_agents::lead::LeadCommand;
+use claw_agents::permission::Answer;
 
 /// One wish.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,17 +39,4 @@ pub(super) enum Act {
     Refresh,
     /// Ends the program.
     Quit,
-}
-
-/// What a person says to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// This call.
-    Once,
-    /// The same call again, as long as this session lasts.
-    Session,
-    /// No.
-    No,
-    /// No, with a word for the model.
-    NoBecause(String),
 }

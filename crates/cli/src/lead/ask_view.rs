@@ -2,10 +2,9 @@
 //!
 //! A key that was meant for the input must not answer: right after typing a question waits for a moment of quiet.
 
-use super::act::Answer;
 use crate::terminal::Key;
 use crate::terminal::paint::{Line, Style, Theme};
-use claw_agents::permission::AskRequest;
+use claw_agents::permission::{Answer, AskRequest};
 use std::time::Duration;
 
 /// Typing within this time before the question means that keys may still be on their way.
@@ -14,6 +13,9 @@ const TYPING: Duration = Duration::from_millis(1_500);
 const QUIET: Duration = Duration::from_millis(600);
 /// Rows of what is asked about; even.
 const MOST_ROWS: usize = 10;
+
+/// Simple commands of one line that are named.
+const MOST_PARTS: usize = 6;
 
 /// One question.
 #[derive(Clone, Debug)]
@@ -44,8 +46,8 @@ impl AskView {
         }
         if let Some(words) = &mut self.because {
             match key {
-                Key::Enter if words.trim().is_empty() => return Some(Answer::No),
-                Key::Enter => return Some(Answer::NoBecause(words.trim().to_owned())),
+                Key::Enter if words.trim().is_empty() => return Some(Answer::No(None)),
+                Key::Enter => return Some(Answer::No(Some(words.trim().to_owned()))),
                 Key::Esc => self.because = None,
                 Key::Backspace => {
                     words.pop();
@@ -58,8 +60,10 @@ impl AskView {
         }
         match key {
             Key::Char('y' | 'Y') => Some(Answer::Once),
-            Key::Char('s' | 'S') => Some(Answer::Session),
-            Key::Char('n' | 'N') | Key::Enter | Key::Esc => Some(Answer::No),
+            // Without a rule it is asked each time.
+            Key::Char('s' | 'S') if self.request.rule.is_some() => Some(Answer::Session),
+            Key::Char('a' | 'A') if self.request.rule.is_some() => Some(Answer::Always),
+            Key::Char('n' | 'N') | Key::Enter | Key::Esc => Some(Answer::No(None)),
             Key::Char('w' | 'W') => {
                 self.because = Some(String::new());
                 None
@@ -87,6 +91,9 @@ impl AskView {
             indented.append(line);
             bar(indented)
         }));
+        for part in self.request.parts.iter().take(MOST_PARTS) {
+            lines.push(bar(Line::styled("  · ", theme.quiet).with(part, theme.code)));
+        }
         let why = Line::styled(&self.request.why, theme.quiet);
         let why = why.wrap(room, &Line::empty());
         lines.extend(why.into_iter().take(4).map(bar));
@@ -99,11 +106,14 @@ impl AskView {
             return Line::styled("Why not? ", theme.strong).with(words, Style::PLAIN).with("▏", theme.accent);
         }
         let mut line = Line::styled("Allow it? ", theme.strong);
-        let keys =
-            [("y", " once "), ("s", " this session "), ("n", " no (Enter) "), ("w", " no, with a word")];
-        for (key, what) in keys {
+        let lasting: &[(&str, &str)] = match self.request.rule {
+            Some(_) => &[("s", " this session "), ("a", " always ")],
+            None => &[],
+        };
+        let no = [("n", " no (Enter) "), ("w", " no, with a word")];
+        for (key, what) in [("y", " once ")].iter().chain(lasting).chain(&no) {
             line.push(format!("[{key}]"), theme.accent);
-            line.push(what, Style::PLAIN);
+            line.push(*what, Style::PLAIN);
         }
         line
     }
@@ -140,12 +150,12 @@ mod tests {
 
     fn ask(subject: &str, typed: Option<u64>) -> AskView {
         let request = AskRequest {
-            parts: Vec::new(),
-            rule: None,
             agent: claw_kernel::ids::AgentId::fresh(),
             label: "explore\x1b[2J".into(),
             tool: "bash".into(),
             subject: subject.into(),
+            parts: vec!["curl x".into(), "rm y".into()],
+            rule: Some("Bash(x)".into()),
             why: "the call uses the network; mode in force: workspace-write".into(),
         };
         AskView::new(1, request, Duration::from_secs(10), typed.map(Duration::from_millis))
@@ -158,13 +168,13 @@ mod tests {
     #[test]
     fn only_its_keys_answer_and_enter_is_a_no() {
         assert_eq!(ask("x", None).on(&Key::Char('y'), at(10_000)), Some(Answer::Once));
-        assert_eq!(ask("x", None).on(&Key::Enter, at(10_000)), Some(Answer::No));
+        assert_eq!(ask("x", None).on(&Key::Enter, at(10_000)), Some(Answer::No(None)));
         assert_eq!(ask("x", None).on(&Key::Char('q'), at(10_000)), None);
         let mut why = ask("x", None);
         for key in [Key::Char('w'), Key::Char('n'), Key::Char('o')] {
             assert_eq!(why.on(&key, at(10_000)), None);
         }
-        assert_eq!(why.on(&Key::Enter, at(10_000)), Some(Answer::NoBecause("no".into())));
+        assert_eq!(why.on(&Key::Enter, at(10_000)), Some(Answer::No(Some("no".into()))));
     }
 
     #[test]

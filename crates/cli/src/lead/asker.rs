@@ -1,63 +1,73 @@
 //! Questions of agents on their way to the screen of the lead, and the answers back.
 
-use super::act::Answer;
-use claw_agents::permission::{AskRequest, Asker, Reply};
+use claw_agents::permission::{Answer, AskRequest, Presenter};
 use futures_util::future::BoxFuture;
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// Questions that may wait for the screen to take them.
-const QUEUE: usize = 16;
-
-/// One question.
+/// What the screen hears.
 #[derive(Debug)]
-pub(super) struct Asked {
-    /// What is asked.
-    pub(super) request: AskRequest,
-    /// Dropped without an answer: nobody is there.
-    pub(super) reply: oneshot::Sender<Answer>,
+pub(super) enum Asked {
+    /// A question. Its reply dropped without an answer: nobody is there.
+    Question {
+        /// Which.
+        id: u64,
+        /// What is asked.
+        request: Box<AskRequest>,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer>,
+    },
+    /// Nobody waits for this answer any more.
+    Withdrawn {
+        /// Which.
+        id: u64,
+    },
+    /// A word about an answer.
+    Word(String),
 }
 
 /// Hands questions to the screen.
 #[derive(Debug)]
-pub(super) struct ScreenAsker {
-    door: mpsc::Sender<Asked>,
-    /// What was allowed for this session: agent's name, tool and subject, exactly.
-    allowed: Mutex<HashSet<(String, String, String)>>,
+pub(super) struct ScreenPresenter {
+    /// The queue behind it shows one question at a time.
+    door: mpsc::UnboundedSender<Asked>,
+    next: AtomicU64,
 }
 
-impl ScreenAsker {
-    /// The asker, and the end of the queue that the screen reads.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
-        let (door, asked) = mpsc::channel(QUEUE);
-        (Self { door, allowed: Mutex::default() }, asked)
+/// Takes the question from the screen when nobody waits for it any more.
+struct Standing<'a> {
+    id: u64,
+    door: &'a mpsc::UnboundedSender<Asked>,
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        // A screen that is gone shows nothing.
+        let _ = self.door.send(Asked::Withdrawn { id: self.id });
     }
 }
 
-impl Asker for ScreenAsker {
-    fn ask(&self, request: AskRequest) -> BoxFuture<'_, Reply> {
+impl ScreenPresenter {
+    /// The presenter, and the end of the queue that the screen reads.
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Asked>) {
+        let (door, asked) = mpsc::unbounded_channel();
+        (Self { door, next: AtomicU64::new(1) }, asked)
+    }
+}
+
+impl Presenter for ScreenPresenter {
+    fn present(&self, request: AskRequest) -> BoxFuture<'_, Option<Answer>> {
         Box::pin(async move {
-            let key = (request.label.clone(), request.tool.clone(), request.subject.clone());
-            // A panic while it was held left a set that is whole.
-            let allowed = || self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
-            if allowed().contains(&key) {
-                return Reply::Allow;
-            }
+            let id = self.next.fetch_add(1, Ordering::Relaxed);
             let (reply, answer) = oneshot::channel();
-            if self.door.send(Asked { request, reply }).await.is_err() {
-                return Reply::Nobody;
-            }
-            match answer.await {
-                Ok(Answer::Once) => Reply::Allow,
-                Ok(Answer::Session) => {
-                    allowed().insert(key);
-                    Reply::Allow
-                }
-                Ok(Answer::No) => Reply::Deny { message: None },
-                Ok(Answer::NoBecause(words)) => Reply::Deny { message: Some(words) },
-                Err(_) => Reply::Nobody,
-            }
+            self.door.send(Asked::Question { id, request: Box::new(request), reply }).ok()?;
+            let _standing = Standing { id, door: &self.door };
+            answer.await.ok()
         })
+    }
+
+    fn tell(&self, text: String) {
+        // A screen that is gone shows nothing.
+        let _ = self.door.send(Asked::Word(text));
     }
 }

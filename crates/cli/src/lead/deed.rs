@@ -37,8 +37,6 @@ pub(super) enum Deed {
         /// The text, as it is.
         text: String,
     },
-    /// Puts a text into the input.
-    Write(String),
     /// Another session takes the place of this one.
     Resume(String),
     /// A copy of this session takes its place.

@@ -1,7 +1,8 @@
 //! The loop: keys, news, questions, signals in; the core decides; orders and the screen out.
 
-use super::act::{Act, Answer};
+use super::act::Act;
 use super::asker::Asked;
+use super::changes::branch;
 use super::deed::Deed;
 use super::editor::HistoryFile;
 use super::open::Wanted;
@@ -15,7 +16,10 @@ use crate::terminal::paint::ColorVariables;
 use crate::terminal::{
     BoardReader, Faults, Key, Keys, Pager, RawMode, Region, terminal_size, write_terminal,
 };
-use claw_agents::lead::{LeadCommand, LeadEvent, LeadOrders, LeadView, NotOrdered, Reckoning, with_images};
+use claw_agents::lead::{
+    LeadCommand, LeadEvent, LeadOrders, LeadView, NotOrdered, Reckoning, Rewinding, with_images,
+};
+use claw_agents::permission::Answer;
 use claw_agents::session::Reference;
 use claw_kernel::tasks;
 use claw_orchestrator::report::board::Board;
@@ -42,7 +46,7 @@ const DEEDS: usize = 64;
 pub(super) struct Wires {
     pub(super) orders: LeadOrders,
     pub(super) news: mpsc::Receiver<LeadEvent>,
-    pub(super) asks: mpsc::Receiver<Asked>,
+    pub(super) asks: mpsc::UnboundedReceiver<Asked>,
     /// The session's agents, and what is heard of them.
     pub(super) team: SessionTeam,
     pub(super) team_news: mpsc::Receiver<TeamNews>,
@@ -73,7 +77,6 @@ pub(super) struct Drive {
     terminal: Option<(RawMode, Keys)>,
     pager: Option<Pager>,
     asked: HashMap<u64, oneshot::Sender<Answer>>,
-    next_ask: u64,
     deeds: (mpsc::Sender<Vec<Deed>>, mpsc::Receiver<Vec<Deed>>),
     view: Option<Arc<LeadView>>,
     prompts: Vec<(u32, String)>,
@@ -83,13 +86,15 @@ pub(super) struct Drive {
     ending: Option<(Instant, Ended)>,
     drawn: Instant,
     dirty: bool,
+    /// What the last rewind was to take back.
+    rewinding: Option<Rewinding>,
 }
 
 enum Woken {
     Keys(Option<Vec<Key>>),
     News(Option<LeadEvent>),
-    Asked(Option<Asked>),
-    Team(Option<TeamNews>),
+    Asked(Asked),
+    Team(TeamNews),
     Deeds(Vec<Deed>),
     Signal(Ending),
     Job(Job),
@@ -110,7 +115,6 @@ impl Drive {
             terminal: None,
             pager: None,
             asked: HashMap::new(),
-            next_ask: 1,
             deeds: mpsc::channel(DEEDS),
             view: None,
             prompts: Vec::new(),
@@ -120,6 +124,7 @@ impl Drive {
             ending: None,
             drawn: now,
             dirty: true,
+            rewinding: None,
         }
     }
 
@@ -163,8 +168,8 @@ impl Drive {
             job = jobs.next() => Woken::Job(job),
             keys = next_keys(keys) => Woken::Keys(keys),
             Some(deeds) = self.deeds.1.recv() => Woken::Deeds(deeds),
-            asked = open(&mut self.wires.asks) => Woken::Asked(asked),
-            news = open(&mut self.wires.team_news) => Woken::Team(news),
+            Some(asked) = self.wires.asks.recv() => Woken::Asked(asked),
+            Some(news) = self.wires.team_news.recv() => Woken::Team(news),
             fault = faults.next() => Woken::Fault(fault),
             () = until(due) => Woken::Time,
             event = self.wires.news.recv(), if !self.state.is_full() => Woken::News(event),
@@ -173,8 +178,8 @@ impl Drive {
 
     /// When the screen is to be drawn, or patience ends.
     fn due(&self) -> Option<Instant> {
-        let frame = self.dirty.then(|| self.drawn + FRAME);
-        let tick = (self.state.is_moving() || !self.asked.is_empty()).then(|| self.drawn + TICK);
+        let frame = (self.dirty && self.terminal.is_some()).then(|| self.drawn + FRAME);
+        let tick = (self.state.is_moving() && self.terminal.is_some()).then(|| self.drawn + TICK);
         let patience = self.ending.as_ref().map(|(at, _)| *at);
         [frame, tick, patience].into_iter().flatten().min()
     }
@@ -207,7 +212,7 @@ impl Drive {
                 }
                 self.begin_end(Ended::Exit(ending.exit_code()));
             }
-            Woken::Job(Job::Stop) => self.suspend()?,
+            Woken::Job(Job::Stop) => self.suspend(),
             Woken::Job(Job::GoOn) => {
                 self.terminal = None;
                 self.take_terminal()?;
@@ -218,7 +223,7 @@ impl Drive {
                 if self.ending.as_ref().is_some_and(|(at, _)| *at <= Instant::now()) {
                     return Ok(Some(self.end_now()));
                 }
-                self.tick();
+                self.read_bars();
             }
         }
         Ok(None)
@@ -238,17 +243,6 @@ impl Drive {
         }
     }
 
-    /// What moves: questions that nobody waits for any more go, bars are read anew.
-    fn tick(&mut self) {
-        let gone: Vec<u64> =
-            self.asked.iter().filter(|(_, reply)| reply.is_closed()).map(|(id, _)| *id).collect();
-        for id in gone {
-            self.asked.remove(&id);
-            self.state.withdraw_ask(id);
-        }
-        self.read_bars();
-    }
-
     fn read_bars(&mut self) {
         let Some((board, reader)) = &mut self.board else { return };
         let (width, height) = terminal_size();
@@ -257,19 +251,18 @@ impl Drive {
         self.state.bars = bars;
     }
 
-    fn on_team(&mut self, news: Option<TeamNews>) {
+    fn on_team(&mut self, news: TeamNews) {
         match news {
-            Some(TeamNews::Opened(run)) => {
+            TeamNews::Opened(run) => {
                 self.board = Some((run.board, BoardReader::new(None)));
                 self.order(LeadCommand::NameTeam { run: run.id });
             }
-            Some(TeamNews::Ended(TeamEnd { run, number, label, state, text, .. })) => {
+            TeamNews::Ended(TeamEnd { run, number, label, state, text, .. }) => {
                 self.state.note(&format!("{label}: {}", state.as_str()));
                 self.order(LeadCommand::Tell { run, number, text });
             }
-            Some(TeamNews::Note(text)) => self.state.note(&text),
-            Some(TeamNews::Failed(error)) => self.state.wrong(&format!("agents cannot be started: {error}")),
-            None => {}
+            TeamNews::Note(text) => self.state.note(&text),
+            TeamNews::Failed(error) => self.state.wrong(&format!("agents cannot be started: {error}")),
         }
     }
 
@@ -296,9 +289,9 @@ impl Drive {
     fn on_news(&mut self, event: LeadEvent) -> bool {
         let mut next = Some(event);
         let mut count = 0;
-        while let Some(event) = next.take() {
+        while let Some(mut event) = next.take() {
             let now = self.now();
-            match &event {
+            match &mut event {
                 LeadEvent::Closed => return true,
                 LeadEvent::Opened(view) => {
                     self.prompts.clone_from(&view.prompts);
@@ -310,7 +303,10 @@ impl Drive {
                     self.prompts.push((*prompt, text.lines().next().unwrap_or_default().to_owned()));
                 }
                 LeadEvent::Told { number, .. } => self.wires.team.delivered(*number),
+                // Files alone: the conversation stays where it is.
+                LeadEvent::Rewound { said, .. } if self.rewinding == Some(Rewinding::Files) => said.clear(),
                 LeadEvent::Rewound { prompt, .. } => self.prompts.retain(|(number, _)| number < prompt),
+                LeadEvent::TurnEnded { .. } => self.state.status.branch = branch(&self.setup.cwd),
                 LeadEvent::Reckoning(reckoning) => self.reckoning = Some(*reckoning),
                 _ => {}
             }
@@ -323,16 +319,22 @@ impl Drive {
         false
     }
 
-    fn on_asked(&mut self, asked: Option<Asked>) {
-        let Some(Asked { request, reply }) = asked else { return };
-        let id = self.next_ask;
-        self.next_ask += 1;
-        self.asked.insert(id, reply);
-        let now = self.now();
-        self.state.ask(id, request, now);
-        if self.pager.is_none() {
-            // A bell for whoever looks elsewhere; where the terminal is gone the next draw says so.
-            let _ = write_terminal("\x07");
+    fn on_asked(&mut self, asked: Asked) {
+        match asked {
+            Asked::Question { id, request, reply } => {
+                self.asked.insert(id, reply);
+                let now = self.now();
+                self.state.ask(id, *request, now);
+                if self.pager.is_none() {
+                    // A bell for whoever looks elsewhere; where the terminal is gone the next draw says so.
+                    let _ = write_terminal("\x07");
+                }
+            }
+            Asked::Withdrawn { id } => {
+                self.asked.remove(&id);
+                self.state.withdraw_ask(id);
+            }
+            Asked::Word(text) => self.state.note(&text),
         }
     }
 
@@ -366,7 +368,7 @@ impl Drive {
             Act::Page { title, text } => {
                 self.pager = Pager::open(&title, &text, self.state.theme).ok();
             }
-            Act::Suspend => self.suspend()?,
+            Act::Suspend => self.suspend(),
             Act::Refresh => self.refresh(),
             Act::Quit => self.begin_end(Ended::Exit(exit::OK)),
         }
@@ -406,8 +408,7 @@ impl Drive {
             | Deed::Pick(_)
             | Deed::Confirm { .. }
             | Deed::Theme(_)
-            | Deed::Page { .. }
-            | Deed::Write(_)) => {
+            | Deed::Page { .. }) => {
                 if let Some(Act::Page { title, text }) = self.state.on_deed(other) {
                     self.pager = Pager::open(&title, &text, self.state.theme).ok();
                 }
@@ -416,6 +417,9 @@ impl Drive {
     }
 
     fn order(&mut self, order: LeadCommand) {
+        if let LeadCommand::Rewind { what, .. } = &order {
+            self.rewinding = Some(*what);
+        }
         // A lead that has ended says so by its news.
         if let Err(full @ NotOrdered::Full) = self.wires.orders.order(order) {
             self.state.wrong(&full.to_string());
@@ -481,18 +485,19 @@ impl Drive {
         self.wires.orders.stop_because("the user left");
     }
 
-    /// Gives the terminal back, stops, and takes it again.
-    fn suspend(&mut self) -> Result<(), ExpectedError> {
+    /// Gives the terminal back and stops.
+    fn suspend(&mut self) {
         self.pager = None;
         // Where the terminal is gone the next draw says so.
         let _ = write_terminal(&self.region.clear());
         self.terminal = None;
+        // It takes effect at some moment from here on; that it is over is a signal of its own.
         stop_here();
-        self.take_terminal()
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
-        if !self.dirty || self.drawn.elapsed() < FRAME && !self.state.is_full() {
+        let early = self.drawn.elapsed() < FRAME && !self.state.is_full();
+        if !self.dirty || early || self.terminal.is_none() {
             return Ok(());
         }
         self.dirty = false;
@@ -531,14 +536,6 @@ impl Drive {
 async fn next_keys(keys: Option<&mut Keys>) -> Option<Vec<Key>> {
     match keys {
         Some(keys) => keys.some().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A channel that was closed says nothing any more.
-async fn open<T>(channel: &mut mpsc::Receiver<T>) -> Option<T> {
-    match channel.recv().await {
-        Some(value) => Some(value),
         None => std::future::pending().await,
     }
 }

@@ -5,7 +5,7 @@ use super::tool_lines::{EndedCall, ended, summary};
 use crate::terminal::figures::{tokens, took};
 use crate::terminal::paint::{Line, Style};
 use claw_agents::event::AgentEvent;
-use claw_agents::hooks::{HookNews, HookState};
+use claw_agents::hooks::HookState;
 use claw_agents::lead::{LeadEvent, LeadView};
 use claw_agents::outcome::{AgentEnd, AgentOutcome};
 use claw_providers::message::Block;
@@ -25,11 +25,7 @@ impl State {
             LeadEvent::Unheard { messages } => self.on_unheard(&messages),
             LeadEvent::Told { .. } => {}
             LeadEvent::Compacted { removed, before, after, without_model } => {
-                let how = without_model.map(|why| format!(" (without the model: {why})")).unwrap_or_default();
-                let (before, after) = (tokens(before), tokens(after));
-                self.note(&format!(
-                    "compacted: {removed} messages became a summary, {before} → {after} tokens{how}"
-                ));
+                self.on_compacted(removed, (before, after), without_model);
             }
             LeadEvent::Reckoning(reckoning) => {
                 let session = reckoning.session;
@@ -53,8 +49,13 @@ impl State {
                         Some(why) => self.wrong(&format!("could not put back {}: {why}", path.display())),
                     }
                 }
-                self.note("the session stands before that prompt again");
-                self.editor.set(&text_of(&said));
+                if files.is_empty() {
+                    self.note("no file was put back");
+                }
+                if !said.is_empty() {
+                    self.note("the session stands before that prompt again");
+                    self.editor.set(&text_of(&said));
+                }
             }
             LeadEvent::Renamed { name } if name.is_empty() => self.note("the session has no name now"),
             LeadEvent::Renamed { name } => self.note(&format!("the session is called {name}")),
@@ -66,6 +67,12 @@ impl State {
             }
             LeadEvent::Closed => {}
         }
+    }
+
+    fn on_compacted(&mut self, removed: usize, (before, after): (u64, u64), without_model: Option<String>) {
+        let how = without_model.map(|why| format!(" (without the model: {why})")).unwrap_or_default();
+        let (before, after) = (tokens(before), tokens(after));
+        self.note(&format!("compacted: {removed} messages became a summary, {before} → {after} tokens{how}"));
     }
 
     fn on_opened(&mut self, view: &LeadView) {
@@ -145,11 +152,17 @@ impl State {
                 self.on_call_ended(EndedCall { tool, subject, is_error, result, patch, took });
             }
             AgentEvent::TurnKept { .. } => {}
-            AgentEvent::Hook(HookNews { event, command, state: HookState::Started, .. }) => {
-                self.what(format!("{event} hook {command}"));
+            AgentEvent::Hook(news) => match news.state {
+                HookState::Started => self.what(format!("{} hook {}", news.event, news.command)),
+                HookState::Finished { is_denial: true, .. } => {
+                    self.note(&format!("{} hook said no: {}", news.event, news.command));
+                }
+                HookState::Finished { .. } | HookState::Cancelled => self.what("works"),
+            },
+            AgentEvent::Compacted { removed, before, after, without_model } => {
+                self.on_compacted(removed, (before, after), without_model);
             }
-            // The lead tells of these itself.
-            AgentEvent::Hook(_) | AgentEvent::Compacted { .. } | AgentEvent::Context { .. } => {}
+            AgentEvent::Context { used, window } => self.status.context = Some((used, window)),
             AgentEvent::Note(text) => self.note(&text),
         }
     }
@@ -189,7 +202,12 @@ impl State {
     fn close_thinking(&mut self, now: Duration) {
         if let Some(since) = self.thinking.take() {
             self.gap();
-            let text = format!("∴ thought for {}", took(now.saturating_sub(since)));
+            let time = now.saturating_sub(since);
+            let text = if time.as_secs() == 0 {
+                "∴ thought".to_owned()
+            } else {
+                format!("∴ thought for {}", took(time))
+            };
             self.put([Line::styled(text, self.theme.quiet)]);
         }
     }

@@ -1,6 +1,5 @@
 //! The lead on a terminal that cannot move its cursor: lines in, lines out, nothing is redrawn.
 
-use super::act::Answer;
 use super::asker::Asked;
 use super::deed::Deed;
 use super::drive::{Ended, Wires};
@@ -15,6 +14,7 @@ use crate::terminal::paint::Line;
 use crate::terminal::{Unwanted, ask_again, say, write_stdout};
 use claw_agents::event::AgentEvent;
 use claw_agents::lead::{LeadCommand, LeadEvent, LeadView, with_images};
+use claw_agents::permission::Answer;
 use claw_kernel::tasks;
 use claw_kernel::visible::{visible, visible_line};
 use claw_orchestrator::report::board::Board;
@@ -148,7 +148,7 @@ impl Plain {
                 return Ok(own.map(|own| Ended::Session { wanted: Wanted::Copy(own), left: Wanted::New }));
             }
             Deed::Quit => return Ok(Some(Ended::Exit(exit::OK))),
-            Deed::Theme(_) | Deed::Write(_) | Deed::Refresh => {}
+            Deed::Theme(_) | Deed::Refresh => {}
         }
         Ok(None)
     }
@@ -253,7 +253,14 @@ impl Plain {
 
 /// One question, answered by a line.
 async fn question(asked: Asked) {
-    let Asked { request, mut reply } = asked;
+    let (request, mut reply) = match asked {
+        Asked::Question { request, reply, .. } => (request, reply),
+        Asked::Word(text) => {
+            say(&format!("{}\n", visible_line(&text)));
+            return;
+        }
+        Asked::Withdrawn { .. } => return,
+    };
     let text = format!(
         "\n{} wants to use {}:\n{}{}\nAllow it? [y] once, [s] for this session, [N] no, or write why not: ",
         visible_line(&request.label),
@@ -276,9 +283,9 @@ async fn question(asked: Asked) {
     let Some(line) = line else { return };
     let answer = match line.trim().to_lowercase().as_str() {
         "y" | "yes" => Answer::Once,
-        "s" | "session" => Answer::Session,
-        "" | "n" | "no" => Answer::No,
-        _ => Answer::NoBecause(line.trim().to_owned()),
+        "s" | "session" if request.rule.is_some() => Answer::Session,
+        "" | "n" | "no" => Answer::No(None),
+        _ => Answer::No(Some(line.trim().to_owned())),
     };
     // The agent may have been stopped at this very moment.
     let _ = reply.send(answer);

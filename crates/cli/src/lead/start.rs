@@ -1,6 +1,6 @@
 //! `claw` alone: makes what a conversation needs, gives it a screen, and goes from session to session.
 
-use super::asker::ScreenAsker;
+use super::asker::ScreenPresenter;
 use super::changes::branch;
 use super::drive::{Drive, Ended, Wires};
 use super::editor::HistoryFile;
@@ -16,6 +16,7 @@ use crate::terminal::paint::ThemeName;
 use crate::terminal::{
     TerminalSurroundings, is_drawable, say, stdin_is_terminal, stdout_is_terminal, terminal_size,
 };
+use claw_agents::permission::Permissions;
 use claw_agents::settings::Theme;
 use claw_kernel::safe_name;
 use std::path::PathBuf;
@@ -94,10 +95,12 @@ async fn sessions(setup: Arc<Setup>, mut beginning: Beginning) -> Result<u8, Exp
 }
 
 async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, ExpectedError> {
-    let (asker, asks) = ScreenAsker::new();
+    let (presenter, asks) = ScreenPresenter::new();
+    let permissions = Permissions::new(Arc::new(presenter), Some(setup.origin.loaded.places.clone()));
     let (door, team_news) = mpsc::channel(TEAM_NEWS);
-    let opened = open(setup, beginning, Arc::new(asker), door).await?;
+    let opened = open(setup, beginning, Arc::new(permissions), door).await?;
     let team = opened.team.clone();
+    let orders = opened.orders.clone();
     let wires = Wires { orders: opened.orders, news: opened.news, asks, team: opened.team, team_news };
     let history = HistoryFile::at(project_folder(setup).join("history.jsonl"));
     let state = State::new(theme(setup), history.load(), status(setup, beginning), terminal_size());
@@ -106,6 +109,8 @@ async fn session(setup: &Arc<Setup>, beginning: &Beginning) -> Result<Ended, Exp
     } else {
         Plain::new(state, Arc::clone(setup), wires).run().await
     };
+    orders.stop_because("the user left");
+    drop(orders);
     // What was told to stop and does not ends with the process.
     let _ = tokio::time::timeout(PATIENCE, opened.lead.ended()).await;
     let _ = tokio::time::timeout(PATIENCE, team.leave()).await;

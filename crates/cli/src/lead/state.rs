@@ -2,7 +2,7 @@
 //!
 //! Time is given as the time since the start.
 
-use super::act::{Act, Answer};
+use super::act::Act;
 use super::ask_view::AskView;
 use super::deed::Deed;
 use super::editor::{Completer, Editor, History};
@@ -12,7 +12,7 @@ use super::tool_lines::EndedCall;
 use crate::terminal::markdown;
 use crate::terminal::paint::{Line, Theme, ThemeName};
 use claw_agents::effects::CallNo;
-use claw_agents::permission::AskRequest;
+use claw_agents::permission::{Answer, AskRequest};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -208,7 +208,6 @@ impl State {
                 self.theme = name.theme();
                 self.note(&format!("theme {}", name.word()));
             }
-            Deed::Write(text) => self.editor.set(&text),
             Deed::Page { title, text } => return Some(Act::Page { title, text }),
             other @ (Deed::Order(_)
             | Deed::Prompt { .. }
@@ -333,7 +332,7 @@ impl State {
         }
         if let Some(ask) = self.asks.front() {
             let id = ask.id;
-            let mut acts = self.answered(id, Answer::No);
+            let mut acts = self.answered(id, Answer::No(None));
             acts.push(Act::Order(claw_agents::lead::LeadCommand::Interrupt));
             return acts;
         }

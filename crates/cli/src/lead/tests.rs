@@ -1,4 +1,4 @@
-use super::act::{Act, Answer};
+use super::act::Act;
 use super::deed::{Deed, Pick, PickItem};
 use super::editor::{Completer, History, Menu};
 use super::state::State;
@@ -9,7 +9,7 @@ use claw_agents::effects::CallNo;
 use claw_agents::event::AgentEvent;
 use claw_agents::lead::{LeadCommand, LeadEvent};
 use claw_agents::outcome::{AgentEnd, AgentOutcome};
-use claw_agents::permission::{AskRequest, Permission};
+use claw_agents::permission::{Answer, AskRequest, Permission};
 use claw_providers::message::Block;
 use claw_providers::usage::Usage;
 use std::collections::BTreeMap;
@@ -167,12 +167,12 @@ fn a_slash_command_is_told_from_a_path() {
 fn questions_stand_in_the_place_of_the_input_one_after_another() {
     let mut state = state(80, 24);
     let ask = |label: &str| AskRequest {
-        parts: Vec::new(),
-        rule: None,
         agent: claw_kernel::ids::AgentId::fresh(),
         label: label.into(),
         tool: "bash".into(),
         subject: "curl https://example.org\x1b[2J".into(),
+        parts: Vec::new(),
+        rule: Some("Bash(curl https://example.org)".into()),
         why: "the call uses the network; mode in force: workspace-write, needed: danger-full-access".into(),
     };
     state.ask(7, ask("explore"), at(1));
@@ -188,13 +188,13 @@ fn questions_stand_in_the_place_of_the_input_one_after_another() {
 fn a_list_is_narrowed_and_chosen_from() {
     let mut state = state(60, 20);
     let item =
-        |text: &str| PickItem { text: text.into(), about: "about".into(), deed: Deed::Write(text.into()) };
+        |text: &str| PickItem { text: text.into(), about: "about".into(), deed: Deed::Resume(text.into()) };
     let items = vec![item("alpha"), item("beta"), item("gamma")];
     state.on_deed(Deed::Pick(Pick { title: "Which?".into(), items }));
     typed(&mut state, "et");
     assert!(shown(&mut state).contains("❯ beta"));
-    press(&mut state, Key::Enter);
-    assert_eq!(state.editor.text(), "beta");
+    let chosen = press(&mut state, Key::Enter);
+    assert_eq!(chosen, [Act::Deed(Box::new(Deed::Resume("beta".into())))]);
     state.on_deed(Deed::Confirm { question: "Really?".into(), deed: Box::new(Deed::Quit) });
     assert_eq!(press(&mut state, Key::Enter), [], "the default is no");
     state.on_deed(Deed::Confirm { question: "Really?".into(), deed: Box::new(Deed::Quit) });
@@ -214,12 +214,12 @@ fn the_region_fits_every_terminal() {
         typed(&mut state, &"word ".repeat(60));
         shown(&mut state);
         let request = AskRequest {
-            parts: Vec::new(),
-            rule: None,
             agent: claw_kernel::ids::AgentId::fresh(),
             label: "explore".into(),
             tool: "bash".into(),
             subject: "x\n".repeat(100),
+            parts: Vec::new(),
+            rule: None,
             why: "why ".repeat(50),
         };
         state.ask(1, request, at(2));

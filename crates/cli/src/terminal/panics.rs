@@ -68,3 +68,12 @@ impl Faults {
         }
     }
 }
+
+impl Drop for Faults {
+    /// What nobody took is told all the same, whatever stands on the screen.
+    fn drop(&mut self) {
+        while let Ok(text) = self.texts.try_recv() {
+            super::stdio::say(&format!("\r\x1b[J{text}\r\n"));
+        }
+    }
+}

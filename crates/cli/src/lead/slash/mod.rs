@@ -25,6 +25,7 @@ mod rename;
 mod resume;
 mod review;
 mod rewind;
+mod run;
 mod runs;
 mod search;
 mod session;
@@ -60,6 +61,7 @@ static ALL: &[&dyn Slash] = &[
     &review::Review,
     &output::Output,
     &agents::Agents,
+    &run::Run,
     &runs::Runs,
     &stop::Stop,
     &config::Config,

@@ -9,5 +9,4 @@ mod render;
 mod stream;
 mod table;
 
-pub use render::render;
 pub use stream::Answer;
