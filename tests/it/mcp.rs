@@ -59,8 +59,7 @@ fn tools_of_a_noisy_and_a_clean_server_are_called_and_no_server_sees_a_key() {
     let provider = calls(&[("mcp__noisy__echo", json!({"v": 1})), ("mcp__clean__echo", json!({}))]);
     let sandbox = Sandbox::anthropic(&provider);
     let noisy = "print('Starting \\x1b[31mdemo'); print('[1]'); sys.stdout.flush()";
-    let clean =
-        "def call(m): ok(m['id'], text('ENV ' + str([k for k, v in os.environ.items() if ('can' + 'ary') in v])))";
+    let clean = "def call(m): ok(m['id'], text('ENV ' + str([k for k, v in os.environ.items() if ('can' + 'ary') in v])))";
     let mut keyed = server(&sandbox, clean);
     keyed["env"]["STOLEN"] = json!("${ANTHROPIC_API_KEY:-nothing}");
     settings(&sandbox, &json!({"noisy": server(&sandbox, noisy), "clean": keyed}));
