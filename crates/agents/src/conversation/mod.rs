@@ -25,7 +25,7 @@ mod toolbox;
 mod withdrawn;
 
 pub(crate) use calls::CallDesk;
-pub(crate) use compacting::{Compacting, Summarising, applied};
+pub(crate) use compacting::{Compacting, Summarised, Summarising, applied};
 pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]

@@ -423,8 +423,9 @@ impl Sink {
         self.hands.bus.tell(Some(self.addr.clone()), Some(self.attempt), kind);
     }
 
-    async fn hear(&self, event: AgentEvent) {
-        match &event {
+    /// Whether the step waits, and which calls run.
+    fn watch(&self, event: &AgentEvent) {
+        match event {
             AgentEvent::Waiting { .. } | AgentEvent::Held { .. } | AgentEvent::Asking { .. } => {
                 self.set_waiting(true);
             }
@@ -449,6 +450,10 @@ impl Sink {
             | AgentEvent::Context { .. }
             | AgentEvent::Note(_) => {}
         }
+    }
+
+    async fn hear(&self, event: AgentEvent) {
+        self.watch(&event);
         match event {
             AgentEvent::TurnStarted { turn, model } => {
                 self.tell(RunEventKind::StepState(StepState::Running));

@@ -290,6 +290,13 @@ impl RunState {
         }
     }
 
+    fn settle(&mut self, attempt: (StepIx, u32), settlement: Settlement) {
+        if let Some(settle) = self.settling.remove(&attempt) {
+            // The step's task may have died; its manifest is then rebuilt at the next open.
+            let _ = settle.send(settlement);
+        }
+    }
+
     /// The value: why a message among them was not delivered.
     async fn act(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) -> Option<String> {
         let mut unheard = None;
@@ -342,10 +349,7 @@ impl RunState {
                     }
                 }
                 Command::Settled { step, attempt, state, error, class, children } => {
-                    if let Some(settle) = self.settling.remove(&(step, attempt)) {
-                        // The step's task may have died; its manifest is then rebuilt at the next open.
-                        let _ = settle.send(Settlement { state, error, class, children });
-                    }
+                    self.settle((step, attempt), Settlement { state, error, class, children });
                 }
                 Command::WriteOutput { path, value } => self.args.hands.write_output(&path, &value),
                 Command::Tell { step, attempt, kind } => self.args.bus.tell(step, attempt, kind),
