@@ -306,7 +306,7 @@ fn questions_stream_in_and_each_has_its_answer() {
         |text: &str| json!({"type": "user", "message": {"role": "user", "content": text}}).to_string();
     let lines = format!("{}\n{}\n", message("first"), message("second"));
     let args = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"];
-    let output = claw(&sandbox, &args).stdin(lines).run(BOUND).expect_code(0);
+    let output = claw(&sandbox, &args).stdin(lines.clone()).run(BOUND).expect_code(0);
     let results: Vec<Value> =
         output.json_lines().into_iter().filter(|line| line["type"] == "result").collect();
     let texts: Vec<&Value> = results.iter().map(|result| &result["result"]).collect();

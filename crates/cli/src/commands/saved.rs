@@ -151,9 +151,8 @@ async fn compact(
     let services = Arc::new(services);
     let (door, mut news) = mpsc::channel(NEWS);
     let lead = Lead::start(decided.lead(setup, talk, services.clone()), session, door);
-    // Taken in their order; a queue that is new has room.
+    // A queue that is new has room.
     let _ = lead.order(LeadCommand::Compact { keep });
-    let _ = lead.order(LeadCommand::Shutdown);
     let mut result = json!({ "command": "compact", "session_id": id, "removed_messages": 0 });
     let mut code = exit::OK;
     while let Some(event) = news.recv().await {
@@ -163,10 +162,12 @@ async fn compact(
                 result["pre_tokens"] = json!(before);
                 result["post_tokens"] = json!(after);
                 result["without_model"] = json!(without_model);
+                let _ = lead.order(LeadCommand::Shutdown);
             }
             LeadEvent::Refused { what, why } => {
                 result["why"] = json!(why);
                 code = if what == "compact" { exit::OK } else { exit::FAILED };
+                let _ = lead.order(LeadCommand::Shutdown);
             }
             LeadEvent::Closed => break,
             _ => {}
