@@ -423,8 +423,13 @@ impl Sink {
         self.hands.bus.tell(Some(self.addr.clone()), Some(self.attempt), kind);
     }
 
-    /// Whether the step waits, and which calls run.
-    fn watch(&self, event: &AgentEvent) {
+    async fn hear(&self, event: AgentEvent) {
+        self.follow(&event);
+        self.pass_on(event).await;
+    }
+
+    /// Whether the agent works or waits.
+    fn follow(&self, event: &AgentEvent) {
         match event {
             AgentEvent::Waiting { .. } | AgentEvent::Held { .. } | AgentEvent::Asking { .. } => {
                 self.set_waiting(true);
@@ -452,8 +457,8 @@ impl Sink {
         }
     }
 
-    async fn hear(&self, event: AgentEvent) {
-        self.watch(&event);
+    /// To whoever watches the run, and to its journal.
+    async fn pass_on(&self, event: AgentEvent) {
         match event {
             AgentEvent::TurnStarted { turn, model } => {
                 self.tell(RunEventKind::StepState(StepState::Running));
