@@ -29,8 +29,8 @@ fn calls(tool: &str, input: Value) -> ScriptedProvider {
 /// The text of the last result that the model was given.
 fn result(provider: &ScriptedProvider) -> (String, bool) {
     let request = provider.last_request();
-    let blocks = request.messages().iter().filter_map(|message| message["content"].as_array()).flatten();
-    let last = blocks.filter(|block| block["type"] == "tool_result").next_back().cloned().unwrap_or_default();
+    let mut blocks = request.messages().iter().filter_map(|message| message["content"].as_array()).flatten();
+    let last = blocks.rfind(|block| block["type"] == "tool_result").cloned().unwrap_or_default();
     let text = match &last["content"] {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         other => other.as_str().unwrap_or_default().to_owned(),

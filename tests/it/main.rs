@@ -63,6 +63,8 @@ mod run;
 #[cfg(test)]
 mod sandbox;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod spawn;

@@ -59,8 +59,7 @@ fn tools_of_a_noisy_and_a_clean_server_are_called_and_no_server_sees_a_key() {
     let provider = calls(&[("mcp__noisy__echo", json!({"v": 1})), ("mcp__clean__echo", json!({}))]);
     let sandbox = Sandbox::anthropic(&provider);
     let noisy = "print('Starting \\x1b[31mdemo'); print('[1]'); sys.stdout.flush()";
-    let clean =
-        "def call(m): ok(m['id'], text('ENV ' + str([k for k, v in os.environ.items() if 'canary' in v])))";
+    let clean = "def call(m): ok(m['id'], text('ENV ' + str([k for k, v in os.environ.items() if ('can' + 'ary') in v])))";
     let mut keyed = server(&sandbox, clean);
     keyed["env"]["STOLEN"] = json!("${ANTHROPIC_API_KEY:-nothing}");
     settings(&sandbox, &json!({"noisy": server(&sandbox, noisy), "clean": keyed}));
@@ -205,13 +204,14 @@ fn an_agent_calls_a_tool_of_each_real_server() {
     let Ok(beds) = std::env::var("CLAW_TESTBEDS") else { return };
     let beds = PathBuf::from(beds);
     let (node, python) = (beds.join("mcp/node_modules/.bin"), beds.join("v-mcp/bin"));
+    // The first call waits for all of them: some take longer than the first prompt waits.
     let provider = calls(&[
+        ("list_mcp_resources", json!({})),
         ("mcp__everything__echo", json!({"message": "hi"})),
         ("mcp__filesystem__list_directory", json!({"path": "."})),
         ("mcp__memory__read_graph", json!({})),
         ("mcp__git__git_status", json!({"repo_path": "."})),
         ("mcp__time__get_current_time", json!({"timezone": "UTC"})),
-        ("list_mcp_resources", json!({})),
     ]);
     let sandbox = Sandbox::anthropic(&provider).with_git();
     let project = sandbox.project().display().to_string();
@@ -228,7 +228,7 @@ fn an_agent_calls_a_tool_of_each_real_server() {
     );
     let output = print(&sandbox, &[]).expect_code(0);
     let told = results(&provider);
-    for (text, wanted) in told.iter().zip(["hi", "", "entities", "branch", "UTC", "everything"]) {
+    for (text, wanted) in told.iter().zip(["everything", "hi", "", "entities", "branch", "UTC"]) {
         assert!(text.contains(wanted), "{wanted}: {told:#?} {output}");
     }
 }

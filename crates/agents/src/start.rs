@@ -23,6 +23,7 @@ use claw_tools::folder::WorkingFolder;
 use claw_tools::read_state::ReadState;
 use claw_tools::registry::Registry;
 use claw_tools::sandbox::SandboxPolicy;
+use claw_tools::state::ConversationState;
 use claw_tools::tool::{Hidden, ToolContext};
 use serde_json::Value;
 use std::path::Path;
@@ -378,9 +379,29 @@ fn refused(fault: &str) -> String {
     format!("The answer was refused: {}{more}\nPut it right and give the whole answer again.", &fault[..cut])
 }
 
-fn system(services: &AgentServices, request: &AgentRequest, tools: &Arc<[ToolSpec]>) -> Arc<str> {
+/// The system prompt that a conversation would get.
+pub(crate) fn prompt_of(services: &AgentServices, request: &AgentRequest, date: Option<&str>) -> Arc<str> {
+    let toolbox = Offer::of(request, None).toolbox(services, &ConversationState::default());
+    system_on(services, request, toolbox.specs(), date.unwrap_or(&today()))
+}
+
+fn today() -> String {
     let mut day = clock::now().to_string();
     day.truncate("2026-01-31".len());
+    day
+}
+
+fn system(services: &AgentServices, request: &AgentRequest, tools: &Arc<[ToolSpec]>) -> Arc<str> {
+    system_on(services, request, tools, &today())
+}
+
+fn system_on(
+    services: &AgentServices,
+    request: &AgentRequest,
+    tools: &Arc<[ToolSpec]>,
+    day: &str,
+) -> Arc<str> {
+    let day = day.to_owned();
     let key = PromptKey {
         definition: request.definition.clone(),
         tools: tools.clone(),

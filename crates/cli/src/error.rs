@@ -163,6 +163,9 @@ pub enum ExpectedError {
         /// As set.
         filter: String,
     },
+    /// A session that cannot be found, opened or changed.
+    #[error(transparent)]
+    Session(#[from] claw_agents::session::SessionError),
     /// The reader of standard output went away. Nothing is said.
     #[error("nobody reads standard output")]
     Pipe,
@@ -222,6 +225,7 @@ impl ExpectedError {
             | Self::LogFilter { .. }
             | Self::Declined => exit::USAGE,
             Self::Run { code, .. } => *code,
+            Self::Session(error) => session_code(error),
             Self::Edit(error) => match error {
                 EditError::Broken { .. } | EditError::Read { .. } => exit::USAGE,
                 EditError::Write { .. } | EditError::Locked(_) | EditError::Trust(_) => exit::STATE,
@@ -257,6 +261,7 @@ impl ExpectedError {
             Self::CannotRead { near, .. } => near.as_ref().map(|near| format!("did you mean `{near}`?")),
             Self::Provider(kind) => provider_hint(kind),
             Self::NotFound { hint, .. } => Some(hint.clone()),
+            Self::Session(error) => error.hint(),
             Self::LogFilter { .. } => {
                 Some("write a level (error, warn, info, debug, trace) or target=level, by comma".to_owned())
             }
@@ -291,6 +296,21 @@ impl ExpectedError {
     /// The same for programs.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({ "error": self.to_string(), "hint": self.hint(), "exit_code": self.exit_code() })
+    }
+}
+
+fn session_code(error: &claw_agents::session::SessionError) -> u8 {
+    use claw_agents::session::SessionError as E;
+    match error {
+        E::Held { .. } => exit::HELD,
+        E::Unknown { .. }
+        | E::None { .. }
+        | E::Elsewhere { .. }
+        | E::Ambiguous { .. }
+        | E::TooLarge { .. }
+        | E::NoSession { .. } => exit::USAGE,
+        E::Unreadable(_) | E::Io { .. } | E::Log(_) => exit::STATE,
+        E::Task(_) => exit::FAULT,
     }
 }
 
@@ -431,6 +451,18 @@ mod tests {
                 hint: None,
             },
             ExpectedError::CannotWrite { path: "/x".into(), source: Error::from(ErrorKind::StorageFull) },
+            ExpectedError::Session(claw_agents::session::SessionError::Unknown {
+                reference: "0190".into(),
+                folder: "/p".into(),
+            }),
+            ExpectedError::Session(claw_agents::session::SessionError::Held {
+                id: "0190".into(),
+                owner: None,
+            }),
+            ExpectedError::Session(claw_agents::session::SessionError::Ambiguous {
+                reference: "0".into(),
+                ids: texts(&["01", "02"]),
+            }),
             ExpectedError::Pipe,
             ExpectedError::Stdout(Error::from(ErrorKind::StorageFull)),
             ExpectedError::Fault("no thread left\u{1b}[2J".into()),

@@ -12,6 +12,7 @@ mod library;
 mod log;
 mod servers;
 mod services;
+mod sessions;
 mod signals;
 mod terminal;
 

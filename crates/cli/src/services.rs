@@ -79,6 +79,11 @@ pub fn config_home() -> PathBuf {
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
+/// Where the user's own memory files lie.
+pub fn memory_folders() -> Vec<PathBuf> {
+    vec![home().join(".claude"), config_home()]
+}
+
 /// Where claw keeps what is no setting and belongs to no project.
 pub fn state_folder() -> PathBuf {
     set("XDG_STATE_HOME").map_or_else(|| home().join(".local/state"), PathBuf::from).join("claw")
@@ -370,7 +375,7 @@ impl Setup {
             sandboxes,
             hooks: Arc::new(extensions::hooks(&self.settings, &self.cwd, redactor)),
             mcp,
-            memory: load_memory(&self.cwd).text.into(),
+            memory: load_memory(&self.cwd, &memory_folders()).text.into(),
             protected: resolved(protected),
             compaction: self.settings.compaction.settings(),
             shared: claw_agents::services::Shared::with_env(self.command_env()),

@@ -13,5 +13,6 @@ mod summary;
 pub use estimate::{tokens_of, tokens_of_all};
 pub(crate) use need::Fullness;
 pub(crate) use plan::{Plan, Squeeze};
+pub use question::is_summary;
 pub(crate) use question::{SYSTEM, question};
 pub use settings::{CompactionSettings, Threshold};

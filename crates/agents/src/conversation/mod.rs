@@ -20,12 +20,12 @@ mod schema;
 mod shell;
 mod steering;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod toolbox;
 mod withdrawn;
 
 pub(crate) use calls::CallDesk;
-pub(crate) use compacting::{Compacting, Summarising, applied};
+pub(crate) use compacting::{Compacting, Summarised, Summarising, applied};
 pub(crate) use core::{AnswerRule, Beginning, Conversation, Rules};
 pub(crate) use history::History;
 #[cfg(test)]

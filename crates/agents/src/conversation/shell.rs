@@ -40,11 +40,11 @@ pub(crate) type Post = Arc<dyn Fn(Finished) + Send + Sync>;
 pub(crate) enum Finished {
     Request {
         epoch: u64,
-        report: AskReport,
+        report: Box<AskReport>,
     },
     Call {
         call: CallNo,
-        report: CallReport,
+        report: Box<CallReport>,
     },
     /// Whether it may end.
     EndJudged {
@@ -173,7 +173,7 @@ impl Shell {
                 if self.makes_room(&report, post) {
                     return None;
                 }
-                let event = self.request_ended(report);
+                let event = self.request_ended(*report);
                 self.on(event, post).await
             }
             Finished::Summarised { epoch, done } if epoch == self.running.epoch => {
@@ -182,6 +182,7 @@ impl Shell {
             }
             Finished::Call { call, report } if self.core.awaits(call) => {
                 self.running.tasks.remove(&Some(call));
+                let report = *report;
                 self.spent.denials.extend(report.denial);
                 if let Some(decided) = &report.decided {
                     self.write(decided);
@@ -408,7 +409,7 @@ impl Shell {
             let report = AssertUnwindSafe(paid).catch_unwind().await.unwrap_or_else(|panic| {
                 AskReport::without_news(AskEnd::Panicked(panic_message(panic.as_ref())))
             });
-            post(Finished::Request { epoch, report });
+            post(Finished::Request { epoch, report: Box::new(report) });
         });
         self.running.tasks.insert(None, task.abort_handle());
     }
@@ -533,7 +534,7 @@ fn start_call(desk: Arc<CallDesk>, call: ReadyCall, cancel: CancelToken, post: P
             let words = panic_message(panic.as_ref());
             CallReport::of(CallResult::error(format!("the tool failed unexpectedly: {words}")))
         });
-        post(Finished::Call { call: no, report });
+        post(Finished::Call { call: no, report: Box::new(report) });
     });
     task.abort_handle()
 }

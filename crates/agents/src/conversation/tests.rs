@@ -1,6 +1,6 @@
 //! The shell and its actor with a scripted model and tools, in paused time.
 
-mod fakes;
+pub(crate) mod fakes;
 
 use crate::conversation::NotSteered;
 use crate::event::AgentEvent;

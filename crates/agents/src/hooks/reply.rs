@@ -171,11 +171,8 @@ impl Who<'_> {
             reply.warnings.push(words);
             return Ok(());
         }
-        let own = match object.get("hookSpecificOutput") {
-            None | Some(Value::Null) => &Map::new(),
-            Some(Value::Object(own)) => own,
-            Some(_) => return Err(Wrong("`hookSpecificOutput` is no object".to_owned())),
-        };
+        let none = Map::new();
+        let own = below(object, "hookSpecificOutput", &none)?;
         let mut decide = |decision: HookDecision| reply.decision = reply.decision.max(Some(decision));
         if let Some(word) = text(object, "decision")? {
             decide(match word {
@@ -188,11 +185,7 @@ impl Who<'_> {
         if let Some(word) = text(own, "permissionDecision")? {
             decide(permission(word)?);
         }
-        let request = match own.get("decision") {
-            None | Some(Value::Null) => &Map::new(),
-            Some(Value::Object(request)) => request,
-            Some(_) => return Err(Wrong("`hookSpecificOutput.decision` is no object".to_owned())),
-        };
+        let request = below(own, "decision", &none)?;
         if let Some(word) = text(request, "behavior")? {
             decide(permission(word)?);
         }
@@ -231,6 +224,19 @@ impl Who<'_> {
             reply.stop = Some(bounded(words));
         }
         Ok(())
+    }
+}
+
+/// The object at a key; `none` where there is nothing.
+fn below<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+    none: &'a Map<String, Value>,
+) -> Result<&'a Map<String, Value>, Wrong> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(none),
+        Some(Value::Object(own)) => Ok(own),
+        Some(_) => Err(Wrong(format!("`{key}` is no object"))),
     }
 }
 

@@ -254,6 +254,8 @@ impl Life {
                 None => said = Vec::new(),
             }
         }
+        // Servers that are still starting are waited for no longer than they may take.
+        self.setup.services.mcp.settle().await;
         self.turn((told, said), inbox).await
     }
 

@@ -4,7 +4,7 @@ use super::command::{LeadCommand, Rewinding};
 use super::event::LeadEvent;
 use super::life::{Flow, Life, fresh_context};
 use crate::compaction::{Plan, Squeeze};
-use crate::conversation::{Summarising, applied};
+use crate::conversation::{Summarised, Summarising, applied};
 use crate::event::AgentEvent;
 use crate::session::FileKeeper;
 use crate::transcript::Record;
@@ -130,15 +130,21 @@ impl Life {
                 return flow;
             }
         };
+        let written = self.compacted_to(&done, cancel.is_cancelled()).await;
+        if written == Flow::Out { written } else { flow }
+    }
+
+    /// What came of a compaction is on record, and holds where nobody stopped it.
+    async fn compacted_to(&mut self, done: &Summarised, is_stopped: bool) -> Flow {
         let mut records = Vec::new();
         if done.usage != Usage::NOTHING {
             self.session_usage = self.session_usage.plus(&done.usage);
             records.push(Record::Usage { usage: done.usage, model: done.model.clone() });
         }
-        if cancel.is_cancelled() {
+        if is_stopped {
             self.refuse("compact", "stopped; nothing was changed".to_owned()).await;
         } else {
-            let (history, record, event) = applied(&self.history, &done);
+            let (history, record, event) = applied(&self.history, done);
             self.history = history;
             self.fullness.forget();
             records.push(record);
@@ -146,7 +152,7 @@ impl Life {
         }
         let written = self.record(&records).await;
         self.tell_size().await;
-        if written == Flow::Out { written } else { flow }
+        written
     }
 
     async fn rewind(&mut self, prompt: u32, what: Rewinding) -> Flow {

@@ -2,8 +2,10 @@
 
 use crate::children::Spawner;
 use crate::definition::AgentDefinition;
+use crate::effects::{EffectLog, NoEffectLog};
 use crate::permission::Permission;
 use crate::purse::Purse;
+use crate::request::AgentRequest;
 use crate::services::AgentServices;
 use claw_kernel::ids::AgentId;
 use claw_providers::request::Effort;
@@ -42,4 +44,43 @@ pub struct LeadSetup {
     pub purse: Option<Arc<dyn Purse>>,
     /// Starts its agents; `None`: it has none.
     pub spawner: Option<Arc<dyn Spawner>>,
+}
+
+impl LeadSetup {
+    /// The system prompt that its conversations get. `date`: another day than today, as `2026-01-31`.
+    pub fn system_prompt(&self, date: Option<&str>) -> String {
+        let request = self.request(PathBuf::new(), Arc::new(NoEffectLog));
+        crate::start::prompt_of(&self.services, &request, date).to_string()
+    }
+
+    /// A conversation of it, as its session is at `path`.
+    pub(super) fn request(&self, path: PathBuf, effects: Arc<dyn EffectLog>) -> AgentRequest {
+        let mut permission = self.permission;
+        if let Some(most) = self.definition.permission {
+            permission = permission.intersect(most);
+        }
+        AgentRequest {
+            id: self.id.clone(),
+            label: "claw".to_owned(),
+            definition: self.definition.clone(),
+            prompt: String::new(),
+            fault: None,
+            system_append: self.system_append.clone(),
+            models: self.models.clone(),
+            effort: self.effort,
+            tools: self.tools.clone(),
+            deny_tools: self.deny_tools.clone(),
+            permission,
+            max_turns: self.max_turns,
+            output_schema: None,
+            workspace: self.workspace.clone(),
+            readable: Vec::new(),
+            spill: path.with_extension("outputs"),
+            transcript: path,
+            idle_timeout: self.idle_timeout,
+            effects,
+            purse: self.purse.clone(),
+            spawner: self.spawner.clone(),
+        }
+    }
 }

@@ -6,7 +6,6 @@ use super::life::{Flow, Life, Waiting, Wrapped};
 use crate::conversation::{AnswerRule, Beginning, Ended, Heard, Orders, Remains, ToUser, run};
 use crate::event::EventSink;
 use crate::outcome::{AgentEnd, FailureClass};
-use crate::request::AgentRequest;
 use crate::session::Held;
 use crate::start::{Past, assemble, scene};
 use crate::transcript::{Record, Transcript, first_line};
@@ -78,7 +77,10 @@ impl Life {
         let mut context = self.context.clone();
         context.cancel = self.context.cancel.child_token();
         context.messenger = Some(Arc::new(ToUser(events.clone())));
-        let (services, request) = (self.setup.services.clone(), self.request(held));
+        let (services, request) = (
+            self.setup.services.clone(),
+            self.setup.request(held.path.clone(), Arc::new(self.keeper.clone())),
+        );
         let scene = scene(&request);
         let shell = assemble(services, (request, &scene), (events, context), AnswerRule::Text, past);
         let (orders, steering) = Orders::new(claw_kernel::cancel::CancelToken::new());
@@ -86,37 +88,6 @@ impl Life {
         let task =
             tasks::spawn("turn", async move { run(shell, Beginning::default(), &own, steering).await });
         (orders, task)
-    }
-
-    fn request(&self, held: &Held) -> AgentRequest {
-        let setup = &self.setup;
-        let mut permission = setup.permission;
-        if let Some(most) = setup.definition.permission {
-            permission = permission.intersect(most);
-        }
-        AgentRequest {
-            id: setup.id.clone(),
-            label: "claw".to_owned(),
-            definition: setup.definition.clone(),
-            prompt: String::new(),
-            fault: None,
-            system_append: setup.system_append.clone(),
-            models: setup.models.clone(),
-            effort: setup.effort,
-            tools: setup.tools.clone(),
-            deny_tools: setup.deny_tools.clone(),
-            permission,
-            max_turns: setup.max_turns,
-            output_schema: None,
-            workspace: setup.workspace.clone(),
-            readable: Vec::new(),
-            transcript: held.path.clone(),
-            spill: held.path.with_extension("outputs"),
-            idle_timeout: setup.idle_timeout,
-            effects: Arc::new(self.keeper.clone()),
-            purse: setup.purse.clone(),
-            spawner: setup.spawner.clone(),
-        }
     }
 
     async fn watch(

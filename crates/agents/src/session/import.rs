@@ -46,7 +46,9 @@ pub(super) async fn copy(
     model: Option<&str>,
 ) -> Result<OpenSession, SessionError> {
     let bytes = read(path).await?;
-    if let Some(foreign) = foreign::read(&bytes) {
+    if !bytes.starts_with(b"{\"v\":")
+        && let Some(foreign) = foreign::read(&bytes)
+    {
         return write(store, (id, from), foreign, writer, model).await;
     }
     let loaded = transcript::load(&bytes, &|_, _| false)

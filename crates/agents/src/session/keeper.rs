@@ -175,3 +175,45 @@ fn put_back(path: &Path, was: Was, folder: &Path, places: &[PathBuf]) -> Result<
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use claw_kernel::durable::{LogWriter, Mode, Sync, create, private_dir, replace};
+
+    #[tokio::test]
+    async fn files_are_put_back_as_they_were_before_a_prompt_and_never_outside() {
+        let top = tempfile::tempdir().unwrap();
+        let top = paths::resolve(top.path());
+        let project = top.join("project");
+        private_dir(&project).unwrap();
+        let (old, new, outside) = (project.join("old"), project.join("new"), top.join("outside"));
+        create(&old, b"one").unwrap();
+        create(&outside, b"mine").unwrap();
+        let session = top.join("s.jsonl");
+        let log = LogWriter::start().unwrap().create(&session).unwrap();
+        let keeper = FileKeeper::new(&session, log, Vec::new());
+        let call = CallNo { turn: 1, index: 1 };
+        keeper.begin(1);
+        keeper.before_write(call, std::slice::from_ref(&old)).await.unwrap();
+        replace(&old, b"two", Mode::Keep, Sync::No).unwrap();
+        keeper.begin(2);
+        keeper.before_write(call, &[old.clone(), new.clone(), outside.clone()]).await.unwrap();
+        replace(&old, b"three", Mode::Keep, Sync::No).unwrap();
+        replace(&new, b"new", Mode::Keep, Sync::No).unwrap();
+        replace(&outside, b"changed", Mode::Keep, Sync::No).unwrap();
+        let back = keeper.put_back(2, vec![project.clone()]).await;
+        assert_eq!(std::fs::read(&old).unwrap(), b"two");
+        assert!(!new.exists());
+        assert_eq!(std::fs::read(&outside).unwrap(), b"changed");
+        let wrong: Vec<&PathBuf> =
+            back.iter().filter(|(_, wrong)| wrong.is_some()).map(|(path, _)| path).collect();
+        assert_eq!(wrong, [&outside]);
+        // Another process knows it from the records.
+        let loaded = crate::transcript::load(&std::fs::read(&session).unwrap(), &|_, _| false).unwrap();
+        let log = LogWriter::start().unwrap().open(&session).unwrap().0;
+        let later = FileKeeper::new(&session, log, loaded.facts.snapshots);
+        later.put_back(1, vec![project]).await;
+        assert_eq!(std::fs::read(&old).unwrap(), b"one");
+    }
+}

@@ -56,7 +56,7 @@ pub(super) fn files(folder: &Path) -> io::Result<Vec<SessionFile>> {
     };
     let mut files: Vec<SessionFile> = entries.flatten().filter_map(|entry| file(&entry.path())).collect();
     // Two that were written in the same moment: the newer id goes first.
-    files.sort_by(|a, b| (b.modified, b.id).cmp(&(a.modified, a.id)));
+    files.sort_by_key(|file| std::cmp::Reverse((file.modified, file.id)));
     Ok(files)
 }
 

@@ -59,7 +59,7 @@ impl Store {
         let begun = self.begun(id, model, None, from.clone());
         transcript.append_lines(begun.line()).await?;
         let mut loaded = Loaded::nothing();
-        loaded.facts.model = Some(model.to_owned());
+        loaded.facts.model = Some(model.to_owned()).filter(|model| !model.is_empty());
         let (store, writer) = (self.clone(), writer.clone());
         Ok(OpenSession { id, path, loaded, repairs: Vec::new(), transcript, store, writer, lock })
     }
@@ -99,7 +99,7 @@ impl Store {
         let repairs = settle(&mut loaded, &mut lines);
         let model = model.map(str::to_owned).or_else(|| loaded.facts.model.clone()).unwrap_or_default();
         lines.extend(self.begun(id, &model, loaded.facts.name.clone(), None).line());
-        loaded.facts.model = Some(model);
+        loaded.facts.model = Some(model).filter(|model| !model.is_empty());
         transcript.append_lines(lines).await?;
         let (store, writer) = (self.clone(), writer.clone());
         Ok(OpenSession { id, path, loaded, repairs, transcript, store, writer, lock })

@@ -185,7 +185,12 @@ impl Store {
 
 /// One of claw's own lies under its id; anything else is read as what it is.
 fn at(path: &Path) -> Result<Found, SessionError> {
-    let path = path.canonicalize().map_err(|source| SessionError::Io { path: path.to_owned(), source })?;
+    let path = path.canonicalize().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => {
+            SessionError::NoSession { path: path.to_owned(), why: "there is no such file".to_owned() }
+        }
+        _ => SessionError::Io { path: path.to_owned(), source },
+    })?;
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let id = stem.parse::<SessionId>().ok().filter(|_| list::is_own(&path));
     Ok(match id {

@@ -89,7 +89,7 @@ impl Facts {
         match record {
             Record::Session { id, at, folder, model, name, from } => {
                 self.head.get_or_insert(Head { id, at, folder, from });
-                self.model = Some(model);
+                self.model = Some(model).filter(|model| !model.is_empty()).or_else(|| self.model.take());
                 self.name = name.or_else(|| self.name.take());
             }
             Record::Named { name } => self.name = (!name.is_empty()).then_some(name),

@@ -4,9 +4,11 @@ use super::library::{AgentsCommand, SkillsCommand};
 use super::machine::{DoctorFlags, SandboxFlags};
 use super::mcp::McpCommand;
 use super::runs::RunsCommand;
+use super::sessions::{ExportFlags, ResumeFlags, SystemPromptFlags};
 use super::settings::{ConfigFlags, LoginFlags, SettingsFlags, TrustCommand};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use claw_agents::permission::Permission;
+use claw_kernel::ids::SessionId;
 use std::path::PathBuf;
 
 /// Runs teams of coding agents.
@@ -58,6 +60,12 @@ pub(super) enum Sub {
     Skills(SkillsCommand),
     /// Begin a project: settings, ignore lines and a CLAUDE.md, where they are missing
     Init(ModelsFlags),
+    /// List the sessions of this folder, search them, name or delete one
+    Resume(ResumeFlags),
+    /// Write a session as Markdown or JSON
+    Export(ExportFlags),
+    /// Print the system prompt that a conversation here would get
+    SystemPrompt(SystemPromptFlags),
     /// List the models that claw knows and the providers that have credentials
     Models(ModelsFlags),
     /// Show the settings that count, each with its file and line; `config set` changes one
@@ -149,12 +157,55 @@ pub struct TalkFlags {
     /// Add this text to the end of the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
+    /// One more folder in which files may be read and written, repeatable
+    #[arg(long, value_name = "FOLDER")]
+    pub add_dir: Vec<PathBuf>,
+    /// Dollars that the session may cost, over all its processes
+    #[arg(long, value_name = "X", value_parser = dollars, allow_negative_numbers = true)]
+    pub max_usd: Option<f64>,
+    /// Which session it is.
+    #[command(flatten)]
+    pub session: SessionFlags,
+    /// How questions come in over standard input
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub input_format: Option<InputFormat>,
     /// Work in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
     /// Settings of this call.
     #[command(flatten)]
     pub settings: SettingsFlags,
+}
+
+/// Which session a conversation goes on with.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SessionFlags {
+    /// Go on with a session: its id, the beginning of one, its name, a file, or `latest`
+    #[arg(long, value_name = "REF", num_args = 0..=1, conflicts_with_all = ["continue_latest", "session_id"])]
+    pub resume: Option<Option<String>>,
+    /// Go on with the session of this folder that was written last
+    #[arg(short = 'c', long = "continue", conflicts_with = "session_id")]
+    pub continue_latest: bool,
+    /// With --resume or --continue: go on in a copy of the session
+    #[arg(long)]
+    pub fork_session: bool,
+    /// Give the new session this id (a UUID)
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    pub session_id: Option<SessionId>,
+}
+
+/// How questions come in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    /// One question: the text of -p and what a pipe adds
+    #[default]
+    Text,
+    /// One JSON object a line, each a message of the user
+    StreamJson,
+}
+
+fn session_id(raw: &str) -> Result<SessionId, claw_kernel::ids::NotAnId> {
+    raw.parse()
 }
 
 /// Values for the inputs of a workflow.

@@ -1,11 +1,13 @@
 //! From what was typed to what is meant: one command, or an early end.
 
-use super::grammar::{Cli, Format, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
+use super::grammar::{Cli, Format, InputFormat, ModelsFlags, RunFlags, Sub, TalkFlags, WorkflowCommand};
 use super::library::{AgentsCommand, SkillsCommand};
 use super::machine::{DoctorFlags, SandboxFlags};
 use super::mcp::McpCommand;
 use super::misuse;
 use super::runs::RunsCommand;
+use super::saved::{self, SavedCommand};
+use super::sessions::{ExportFlags, ResumeFlags, SystemPromptFlags};
 use super::settings::{ConfigFlags, LoginFlags, TrustCommand};
 use crate::error::ExpectedError;
 use clap::{CommandFactory, Parser};
@@ -30,6 +32,14 @@ pub enum Command {
     Agents(AgentsCommand),
     /// `claw skills …`.
     Skills(SkillsCommand),
+    /// Slash commands on a saved session.
+    Saved(Box<SavedFlags>),
+    /// `claw resume`.
+    Resume(ResumeFlags),
+    /// `claw export`.
+    Export(ExportFlags),
+    /// `claw system-prompt`.
+    SystemPrompt(SystemPromptFlags),
     /// `claw models`.
     Models(ModelsFlags),
     /// `claw config`.
@@ -55,6 +65,15 @@ pub enum Command {
 pub struct PrintFlags {
     /// The question; `None` = all of standard input.
     pub text: Option<String>,
+    /// The rest.
+    pub talk: TalkFlags,
+}
+
+/// `claw --resume REF /status …`.
+#[derive(Clone, Debug)]
+pub struct SavedFlags {
+    /// In the order given, never empty.
+    pub commands: Vec<SavedCommand>,
     /// The rest.
     pub talk: TalkFlags,
 }
@@ -87,8 +106,21 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
+    let args = args.into_iter().map(Into::into).collect();
+    let (args, commands) = saved::take(args);
     let cli = Cli::try_parse_from(args).map_err(|error| misuse::explain(&error, &mut Cli::command()))?;
-    mean(cli)
+    if commands.is_empty() {
+        return mean(cli);
+    }
+    match cli {
+        Cli { print: None, talk, command: None } => {
+            Ok(Command::Saved(Box::new(SavedFlags { commands, talk })))
+        }
+        Cli { .. } => Err(Early::Wrong(ExpectedError::Usage {
+            message: "slash commands on a saved session stand alone".to_owned(),
+            hint: Some("write `claw --resume REF /status`".to_owned()),
+        })),
+    }
 }
 
 fn mean(cli: Cli) -> Result<Command, Early> {
@@ -122,6 +154,9 @@ fn mean_sub(sub: Sub) -> Result<Command, Early> {
         }
         Sub::Agents(command) => Command::Agents(command),
         Sub::Skills(command) => Command::Skills(command),
+        Sub::Resume(flags) => Command::Resume(flags),
+        Sub::Export(flags) => Command::Export(flags),
+        Sub::SystemPrompt(flags) => Command::SystemPrompt(flags),
         Sub::Models(flags) => Command::Models(flags),
         Sub::Config(flags) => Command::Config(flags),
         Sub::Trust(command) => Command::Trust(command),
@@ -140,6 +175,19 @@ fn ask(text: Option<String>, talk: TalkFlags) -> Result<Command, Early> {
         return Err(Early::Wrong(ExpectedError::EmptyPrompt));
     }
     partial_messages_fit(talk.include_partial_messages, talk.output_format.unwrap_or_default())?;
+    if text.is_some() && talk.input_format == Some(InputFormat::StreamJson) {
+        return Err(Early::Wrong(ExpectedError::Usage {
+            message: "with --input-format stream-json the questions come from standard input alone"
+                .to_owned(),
+            hint: Some("leave the text behind -p away".to_owned()),
+        }));
+    }
+    if talk.session.fork_session && talk.session.resume.is_none() && !talk.session.continue_latest {
+        return Err(Early::Wrong(ExpectedError::Usage {
+            message: "--fork-session needs --resume or --continue".to_owned(),
+            hint: None,
+        }));
+    }
     Ok(Command::Print(Box::new(PrintFlags { text, talk })))
 }
 

@@ -109,6 +109,8 @@ pub(super) fn first_flag(talk: &TalkFlags) -> Option<&'static str> {
         (talk.output_format.is_some(), "--output-format"),
         (talk.include_partial_messages, "--include-partial-messages"),
         (talk.max_turns.is_some(), "--max-turns"),
+        (talk.max_usd.is_some(), "--max-usd"),
+        (talk.input_format.is_some(), "--input-format"),
     ]
     .into_iter()
     .find_map(|(given, name)| given.then_some(name))

@@ -81,7 +81,7 @@ fn list(flags: &ModelsFlags) -> Result<u8, ExpectedError> {
             return Ok(exit::OK);
         }
         if reports.is_empty() {
-            write_stdout("no servers; `claw mcp add NAME COMMAND…` adds one\n".to_owned())?;
+            write_stdout("no servers; `claw mcp add NAME COMMAND…` adds one\n")?;
             return Ok(exit::OK);
         }
         let width = reports.iter().map(|report| report.name.chars().count()).max().unwrap_or_default();

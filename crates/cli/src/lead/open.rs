@@ -3,13 +3,14 @@
 use crate::args::TalkFlags;
 use crate::error::{ExpectedError, exit};
 use crate::services::{Setup, ToolFlags, config_home, moved_runs, runtime_folder, state_folder};
+use crate::sessions::folders;
 use claw_agents::lead::{Lead, LeadEvent, LeadOrders, LeadSetup};
 use claw_agents::permission::{Asker, Permission};
 use claw_agents::roles::lead;
 use claw_agents::services::AgentServices;
 use claw_agents::session::{OpenSession, Reference, SessionError};
 use claw_kernel::durable::LogWriter;
-use claw_kernel::ids::AgentId;
+use claw_kernel::ids::{AgentId, SessionId};
 use claw_orchestrator::plan::session::SessionPlan;
 use claw_orchestrator::plan::surroundings::Surroundings;
 use claw_orchestrator::run::{RunOptions, RunServices, SessionTeam, TeamNews, TeamOptions};
@@ -68,6 +69,9 @@ pub(super) async fn open(
     let protected = vec![config_home(), state_folder()];
     let services = Arc::new(setup.agent_services(asker, logs.clone(), protected, Vec::new())?);
     let session = session(setup, beginning, &logs).await.map_err(unopened)?;
+    for folder in folders(setup, &beginning.flags)? {
+        services.sandboxes.add(folder);
+    }
     let team = SessionTeam::start(
         TeamOptions {
             services: RunServices { agents: Arc::clone(&services), logs },
@@ -93,7 +97,10 @@ async fn session(
     // A flag wins over what the session remembers.
     let model = beginning.flags.model.as_deref();
     match &beginning.wanted {
-        Wanted::New => store.create(logs, &beginning.model).await,
+        Wanted::New => {
+            let id = beginning.flags.session.session_id.unwrap_or_else(SessionId::fresh);
+            store.create_as(id, logs, &beginning.model, None).await
+        }
         Wanted::Known(typed) => {
             let found = store.find(&Reference::read(typed, &setup.cwd))?;
             store.open(found, logs, model).await

@@ -8,7 +8,7 @@ use super::open::{Beginning, Wanted, open};
 use super::plain::Plain;
 use super::state::State;
 use super::status::Status;
-use crate::args::{PrintFlags, TalkFlags};
+use crate::args::{PrintFlags, SessionFlags, TalkFlags};
 use crate::commands;
 use crate::error::ExpectedError;
 use crate::services::{Setup, config_home};
@@ -47,8 +47,19 @@ pub fn run(flags: TalkFlags) -> Result<u8, ExpectedError> {
     let tools = setup.tool_flags(&flags.allowed_tools, &flags.disallowed_tools)?;
     let model = setup.model(flags.model.as_deref());
     setup.check_model(&model)?;
-    let beginning = Beginning { flags, permission, model, wanted: Wanted::New, tools };
+    let wanted = wanted(&flags.session);
+    let beginning = Beginning { flags, permission, model, wanted, tools };
     commands::block_on_task(sessions(Arc::new(setup), beginning))
+}
+
+/// The session that the flags name.
+fn wanted(flags: &SessionFlags) -> Wanted {
+    let named = match &flags.resume {
+        Some(named) => named.clone().unwrap_or_else(|| "latest".to_owned()),
+        None if flags.continue_latest => "latest".to_owned(),
+        None => return Wanted::New,
+    };
+    if flags.fork_session { Wanted::Copy(named) } else { Wanted::Known(named) }
 }
 
 /// What is said where nobody can type.

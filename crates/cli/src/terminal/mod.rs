@@ -50,8 +50,8 @@ pub use screen::{Screen, Told as ScreenTold};
 pub use secret::hidden_line;
 pub use stdio::{
     Piped, Stdout, closed, leave_session, leave_terminal, piped_stdin, say, somebody_to_ask,
-    stderr_is_terminal, stdin_is_terminal, stdout_is_broken, stdout_is_terminal, width, write_answer,
-    write_stdout,
+    stderr_is_terminal, stdin_is_terminal, stdin_lines, stdout_is_broken, stdout_is_terminal, width,
+    write_answer, write_stdout,
 };
 pub use summary::summary;
 pub use trusting::{TrustAnswer, trust_question};

@@ -8,7 +8,7 @@ use claw_kernel::tasks;
 use claw_kernel::visible::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
-use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::io::{BufRead, ErrorKind, IsTerminal, Read, Write};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -160,6 +160,32 @@ pub fn piped_stdin(wait: Option<Duration>) -> Result<Piped, ExpectedError> {
         }
         Err(error) => Err(ExpectedError::Stdin(error)),
     }
+}
+
+/// Reads standard input line by line on a thread of its own, until its end or until nobody wants more (`false`). The
+/// thread is left behind at the end of the process: nothing can wake it.
+pub fn stdin_lines(mut take: impl FnMut(Result<String, ExpectedError>) -> bool + Send + 'static) {
+    let work = move || {
+        let mut stdin = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let line = match (&mut stdin).take(LONGEST + 1).read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) if line.len() as u64 > LONGEST => {
+                    Err(ExpectedError::Stdin(std::io::Error::other("a line of more than 16 MiB")))
+                }
+                Ok(_) => String::from_utf8(line)
+                    .map_err(|_| ExpectedError::Stdin(std::io::Error::other("it is not UTF-8 text"))),
+                Err(error) => Err(ExpectedError::Stdin(error)),
+            };
+            let is_over = line.is_err();
+            if !take(line) || is_over {
+                return;
+            }
+        }
+    };
+    // Without a thread nothing is read, which ends the program like an empty input.
+    let _ = std::thread::Builder::new().name("stdin".to_owned()).spawn(work);
 }
 
 /// The reader of standard output went away, or it cannot be written.

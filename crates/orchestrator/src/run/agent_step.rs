@@ -424,7 +424,13 @@ impl Sink {
     }
 
     async fn hear(&self, event: AgentEvent) {
-        match &event {
+        self.follow(&event);
+        self.pass_on(event).await;
+    }
+
+    /// Whether the agent works or waits.
+    fn follow(&self, event: &AgentEvent) {
+        match event {
             AgentEvent::Waiting { .. } | AgentEvent::Held { .. } | AgentEvent::Asking { .. } => {
                 self.set_waiting(true);
             }
@@ -449,6 +455,10 @@ impl Sink {
             | AgentEvent::Context { .. }
             | AgentEvent::Note(_) => {}
         }
+    }
+
+    /// To whoever watches the run, and to its journal.
+    async fn pass_on(&self, event: AgentEvent) {
         match event {
             AgentEvent::TurnStarted { turn, model } => {
                 self.tell(RunEventKind::StepState(StepState::Running));

@@ -13,6 +13,7 @@ use crate::report::bus::EventBus;
 use crate::report::event::RunEventKind;
 use crate::run::NotTaken;
 use crate::run::hands::Hands;
+use claw_agents::NotSteered;
 use claw_agents::effects::CallNo;
 use claw_agents::outcome::FailureClass;
 use claw_kernel::cancel::CancelToken;
@@ -207,6 +208,10 @@ async fn wait_for_the_disk(mut tickets: mpsc::UnboundedReceiver<(u64, Ticket)>, 
     }
 }
 
+fn not_delivered(error: &NotSteered) -> String {
+    format!("not delivered: {error}; it is on record for the next attempt")
+}
+
 impl RunState {
     /// Writes what is to be written; the rest waits until it is durable.
     async fn carry_out(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) {
@@ -290,6 +295,13 @@ impl RunState {
         }
     }
 
+    fn settle(&mut self, attempt: (StepIx, u32), settlement: Settlement) {
+        if let Some(settle) = self.settling.remove(&attempt) {
+            // The step's task may have died; its manifest is then rebuilt at the next open.
+            let _ = settle.send(settlement);
+        }
+    }
+
     /// The value: why a message among them was not delivered.
     async fn act(&mut self, me: &ActorRef<RunMsg>, orders: Vec<Command>) -> Option<String> {
         let mut unheard = None;
@@ -321,10 +333,8 @@ impl RunState {
                 Command::Unlock { step } => self.args.hands.locks.let_go(step),
                 Command::CloseFolder(folder) => self.args.hands.close_folder(folder),
                 Command::Steer { step, text } => {
-                    if let Err(error) = self.args.hands.steer(step, text) {
-                        unheard =
-                            Some(format!("not delivered: {error}; it is on record for its next attempt"));
-                    }
+                    let failed = self.args.hands.steer(step, text).err();
+                    unheard = failed.map(|error| not_delivered(&error)).or(unheard);
                 }
                 // A fact of claw's own that the core does not take changes nothing.
                 Command::Refuse { .. } => {}
@@ -342,18 +352,13 @@ impl RunState {
                     }
                 }
                 Command::Settled { step, attempt, state, error, class, children } => {
-                    if let Some(settle) = self.settling.remove(&(step, attempt)) {
-                        // The step's task may have died; its manifest is then rebuilt at the next open.
-                        let _ = settle.send(Settlement { state, error, class, children });
-                    }
+                    self.settle((step, attempt), Settlement { state, error, class, children });
                 }
                 Command::WriteOutput { path, value } => self.args.hands.write_output(&path, &value),
                 Command::Tell { step, attempt, kind } => self.args.bus.tell(step, attempt, kind),
                 Command::NodeClosed => self.args.bus.board().node_done(),
-                Command::End(end) => {
-                    self.end(me, end).await;
-                    return unheard;
-                }
+                // It is the last order.
+                Command::End(end) => self.end(me, end).await,
             }
         }
         unheard

@@ -8,6 +8,7 @@ use super::proxy::{self, Proxy};
 use super::status::{SandboxStatus, WallKind};
 use crate::platform::{self, Beneath, ChildPlan, House, HousePlan, PROXY_PORT};
 use crate::process::{Scratch, raise_house};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -64,7 +65,16 @@ impl SandboxPolicy {
         };
         let (house, beneath) = self.home()?;
         let plan = ChildPlan::new(&self.inside(folder));
-        Ok(plan.with_room(house, governed.pins(), covered).with_rules(beneath, filter))
+        let held = self.above(&found);
+        Ok(plan.with_room(house, governed.pins(), covered, held).with_rules(beneath, filter))
+    }
+
+    /// The folders between what commands write and what is covered in it, those above others first.
+    fn above<'f>(&self, found: &'f [(PathBuf, bool)]) -> BTreeSet<&'f Path> {
+        let written: Vec<&PathBuf> =
+            std::iter::once(&self.workspace).chain(&self.extra).chain(&self.caches).collect();
+        let is_in = |path: &Path| written.iter().any(|root| path.starts_with(root) && path != root.as_path());
+        found.iter().flat_map(|(path, _)| path.ancestors().skip(1)).filter(|path| is_in(path)).collect()
     }
 
     fn home(&self) -> io::Result<(Arc<House>, Option<Arc<Beneath>>)> {

@@ -35,13 +35,13 @@ use tokio::time::sleep;
 
 /// What had come before a reply hangs.
 #[derive(Clone)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Nothing,
     Text(String),
 }
 
 #[derive(Clone)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Answer(Vec<Block>, StopReason),
     Stream(Vec<StreamEvent>, String),
     Hang(Said),
@@ -51,25 +51,25 @@ pub(super) enum Reply {
     Panic,
 }
 
-pub(super) fn text(text: &str) -> Block {
+pub(crate) fn text(text: &str) -> Block {
     Block::Text { text: text.into() }
 }
 
-pub(super) fn say(said: &str) -> Reply {
+pub(crate) fn say(said: &str) -> Reply {
     Reply::Answer(vec![text(said)], StopReason::EndTurn)
 }
 
-pub(super) fn call(id: &str, name: &str, input: Value) -> Block {
+pub(crate) fn call(id: &str, name: &str, input: Value) -> Block {
     Block::ToolUse { id: id.into(), name: name.into(), input }
 }
 
-pub(super) fn calls<const N: usize>(calls: [(&str, Value); N]) -> Reply {
+pub(crate) fn calls<const N: usize>(calls: [(&str, Value); N]) -> Reply {
     let blocks = calls.into_iter().map(|(name, input)| call("", name, input)).collect();
     Reply::Answer(blocks, StopReason::ToolUse)
 }
 
 /// Answers from a script; an empty script is a panic, which the test sees as an outcome.
-pub(super) struct FakeModel {
+pub(crate) struct FakeModel {
     script: Mutex<VecDeque<Reply>>,
     always: Mutex<Option<(Reply, Reply)>>,
     requests: Mutex<Vec<Request>>,
@@ -87,20 +87,20 @@ impl FakeModel {
             holds_to_schema: Mutex::default(),
         }
     }
-    pub(super) fn then(&self, more: impl IntoIterator<Item = Reply>) {
+    pub(crate) fn then(&self, more: impl IntoIterator<Item = Reply>) {
         self.script.lock().unwrap().extend(more);
     }
     /// The first answer of every conversation, and the second.
-    pub(super) fn always(&self, first: Reply, second: Reply) {
+    pub(crate) fn always(&self, first: Reply, second: Reply) {
         *self.always.lock().unwrap() = Some((first, second));
     }
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
-    pub(super) fn hold_to_schema(&self) {
+    pub(crate) fn hold_to_schema(&self) {
         *self.holds_to_schema.lock().unwrap() = true;
     }
-    pub(super) async fn asked(&self, times: usize) {
+    pub(crate) async fn asked(&self, times: usize) {
         self.asked.subscribe().wait_for(|asked| *asked >= times).await.unwrap();
     }
     fn next(&self, request: &Request) -> Reply {
@@ -289,16 +289,16 @@ fn tools(ran: &Arc<Mutex<Vec<String>>>) -> Registry {
 }
 
 #[derive(Default)]
-pub(super) struct FakeEffects {
+pub(crate) struct FakeEffects {
     lines: Mutex<Vec<String>>,
     fails: Mutex<bool>,
 }
 
 impl FakeEffects {
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
-    pub(super) fn fail(&self) {
+    pub(crate) fn fail(&self) {
         *self.fails.lock().unwrap() = true;
     }
     fn note(&self, line: String) -> BoxFuture<'_, Result<(), EffectLogFailed>> {
@@ -337,15 +337,15 @@ impl EventSink for News {
 }
 
 /// Everything that an agent needs.
-pub(super) struct Desk {
-    pub(super) model: Arc<FakeModel>,
-    pub(super) effects: Arc<FakeEffects>,
-    pub(super) cancel: CancelToken,
-    pub(super) schema: Option<Arc<Value>>,
-    pub(super) tools: Option<Vec<String>>,
-    pub(super) permission: Permission,
-    pub(super) fault: Option<String>,
-    pub(super) purse: Option<Arc<dyn crate::purse::Purse>>,
+pub(crate) struct Desk {
+    pub(crate) model: Arc<FakeModel>,
+    pub(crate) effects: Arc<FakeEffects>,
+    pub(crate) cancel: CancelToken,
+    pub(crate) schema: Option<Arc<Value>>,
+    pub(crate) tools: Option<Vec<String>>,
+    pub(crate) permission: Permission,
+    pub(crate) fault: Option<String>,
+    pub(crate) purse: Option<Arc<dyn crate::purse::Purse>>,
     services: Arc<AgentServices>,
     ran: Arc<Mutex<Vec<String>>>,
     news: Arc<News>,
@@ -353,13 +353,13 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(script: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn new(script: impl IntoIterator<Item = Reply>) -> Self {
         let ran = Arc::default();
         let registry = tools(&ran);
         Self { ran, ..Self::with_tools(script, registry) }
     }
 
-    pub(super) fn with_tools(script: impl IntoIterator<Item = Reply>, registry: Registry) -> Self {
+    pub(crate) fn with_tools(script: impl IntoIterator<Item = Reply>, registry: Registry) -> Self {
         let model = Arc::new(FakeModel::new(script));
         let services = AgentServices {
             model: model.clone(),
@@ -393,7 +393,15 @@ impl Desk {
         }
     }
 
-    pub(super) fn ask_forever(&mut self) {
+    pub(crate) fn services(&self) -> Arc<AgentServices> {
+        self.services.clone()
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn ask_forever(&mut self) {
         Arc::get_mut(&mut self.services).unwrap().asker = Arc::new(AskForever);
     }
 
@@ -423,43 +431,43 @@ impl Desk {
         }
     }
 
-    pub(super) fn transcript(&self) -> PathBuf {
+    pub(crate) fn transcript(&self) -> PathBuf {
         self.folder.path().join("state/a.jsonl")
     }
 
-    pub(super) fn start(&self) -> RunningAgent {
+    pub(crate) fn start(&self) -> RunningAgent {
         self.start_as("a")
     }
 
-    pub(super) fn start_as(&self, label: &str) -> RunningAgent {
+    pub(crate) fn start_as(&self, label: &str) -> RunningAgent {
         crate::start(self.services.clone(), self.request(label), self.news.clone(), self.cancel.clone())
     }
 
-    pub(super) async fn run(&self) -> AgentOutcome {
+    pub(crate) async fn run(&self) -> AgentOutcome {
         self.start().outcome().await
     }
 
     /// Another attempt on the same transcript.
-    pub(super) async fn again(&self) -> AgentOutcome {
+    pub(crate) async fn again(&self) -> AgentOutcome {
         crate::start(self.services.clone(), self.request("a"), self.news.clone(), CancelToken::new())
             .outcome()
             .await
     }
 
-    pub(super) async fn until(&self, wanted: impl Fn(&AgentEvent) -> bool) {
+    pub(crate) async fn until(&self, wanted: impl Fn(&AgentEvent) -> bool) {
         self.news.0.subscribe().wait_for(|all| all.iter().any(&wanted)).await.unwrap();
     }
 
-    pub(super) fn news(&self) -> Vec<AgentEvent> {
+    pub(crate) fn news(&self) -> Vec<AgentEvent> {
         self.news.0.borrow().clone()
     }
 
-    pub(super) fn ran(&self) -> Vec<String> {
+    pub(crate) fn ran(&self) -> Vec<String> {
         self.ran.lock().unwrap().clone()
     }
 
     /// The results in the last message of the request with this index.
-    pub(super) fn results_of_request(&self, index: usize) -> Vec<String> {
+    pub(crate) fn results_of_request(&self, index: usize) -> Vec<String> {
         let requests = self.model.requests();
         let last = requests[index].messages.last().unwrap();
         let of = |block: &Block| match block {

@@ -107,8 +107,34 @@ fn usage(usage: &Usage) -> Value {
     })
 }
 
-/// The last line of `stream-json`, the only one of `json`.
-pub(super) fn result(session: SessionId, outcome: &AgentOutcome, took: Duration) -> Value {
+/// The older messages gave way to a summary.
+pub(super) fn compacted(session: SessionId, removed: usize, before: u64, after: u64) -> Value {
+    json!({
+        "type": "system",
+        "subtype": "compact_boundary",
+        "session_id": session,
+        "compact_metadata": {
+            "trigger": "auto",
+            "removed_messages": removed,
+            "pre_tokens": before,
+            "post_tokens": after,
+        },
+    })
+}
+
+/// An answer with what it cost.
+pub(super) struct Answered<'a> {
+    pub(super) session: SessionId,
+    pub(super) outcome: &'a AgentOutcome,
+    pub(super) took: Duration,
+    /// By the session, over all its processes.
+    pub(super) spent: Usage,
+    pub(super) compactions: usize,
+}
+
+/// The last line of `stream-json`, the only one of `json`. Usage is of this question, money of the session.
+pub(super) fn result(answered: &Answered<'_>) -> Value {
+    let Answered { session, outcome, took, spent, compactions } = answered;
     let (subtype, text, error) = match &outcome.end {
         AgentEnd::Completed { text, output } => {
             ("success", output.as_ref().map_or_else(|| text.clone(), Value::to_string), None)
@@ -119,7 +145,7 @@ pub(super) fn result(session: SessionId, outcome: &AgentOutcome, took: Duration)
         AgentEnd::Failed { message, partial, .. } => {
             ("error_during_execution", partial.clone().unwrap_or_default(), Some(message.clone()))
         }
-        AgentEnd::OutOfBudget { reason } => ("error_during_execution", String::new(), Some(reason.clone())),
+        AgentEnd::OutOfBudget { reason } => ("error_max_budget_usd", String::new(), Some(reason.clone())),
         AgentEnd::Cancelled => ("error_during_execution", String::new(), Some("cancelled".to_owned())),
     };
     json!({
@@ -131,8 +157,10 @@ pub(super) fn result(session: SessionId, outcome: &AgentOutcome, took: Duration)
         "result": text,
         "errors": error.into_iter().collect::<Vec<_>>(),
         "session_id": session,
-        "total_cost_usd": outcome.usage.usd,
+        "total_cost_usd": spent.usd,
         "usage": usage(&outcome.usage),
+        "session_usage": usage(spent),
+        "compactions": compactions,
         "model": outcome.model,
         "permission_denials": outcome
             .denials
@@ -267,7 +295,11 @@ mod tests {
             denials: vec![Denial { tool: "bash".into(), subject: "curl x".into(), reason: "network".into() }],
             model: Some("x".into()),
         };
-        insta::assert_snapshot!(result(session, &outcome, Duration::from_millis(1500)).to_string());
+        let of = |outcome: &AgentOutcome, ms| {
+            let (took, spent) = (Duration::from_millis(ms), Usage { usd: Some(0.03), ..outcome.usage });
+            result(&Answered { session, outcome, took, spent, compactions: 0 })
+        };
+        insta::assert_snapshot!(of(&outcome, 1500).to_string());
         let failed = AgentOutcome {
             end: AgentEnd::Failed {
                 class: FailureClass::Limit,
@@ -277,7 +309,7 @@ mod tests {
             },
             ..outcome
         };
-        let value = result(session, &failed, Duration::ZERO);
+        let value = of(&failed, 0);
         assert_eq!(
             (value["subtype"].as_str(), value["is_error"].as_bool()),
             (Some("error_max_turns"), Some(true))

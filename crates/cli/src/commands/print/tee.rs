@@ -2,6 +2,7 @@
 
 use super::shapes::{self, Partial};
 use crate::terminal::Stdout;
+use claw_agents::compaction::is_summary;
 use claw_agents::model::{Model, ModelTraits};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::ids::SessionId;
@@ -10,7 +11,7 @@ use claw_providers::event::{Answer, RequestEvent, StreamEvent};
 use claw_providers::request::Request;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 /// Events that may wait for a slow reader.
@@ -18,14 +19,33 @@ const QUEUE: usize = 64;
 
 /// A model whose talk is printed.
 pub(super) struct Tee {
-    pub(super) inner: Arc<dyn Model>,
-    pub(super) out: Arc<Stdout>,
-    pub(super) session: SessionId,
+    inner: Arc<dyn Model>,
+    out: Arc<Stdout>,
+    session: SessionId,
     /// Pieces of text as they come, not only whole messages.
-    pub(super) partial: bool,
+    partial: bool,
+    /// The results printed last: a request that is sent again prints them once.
+    results: Mutex<Option<String>>,
 }
 
 impl Tee {
+    pub(super) fn new(inner: Arc<dyn Model>, out: Arc<Stdout>, session: SessionId, partial: bool) -> Self {
+        Self { inner, out, session, partial, results: Mutex::default() }
+    }
+
+    async fn print_results(&self, results: &Value) {
+        let line = results.to_string();
+        let is_new = {
+            let mut last = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_new = last.as_ref() != Some(&line);
+            *last = Some(line.clone());
+            is_new
+        };
+        if is_new {
+            let _ = self.out.line(line).await;
+        }
+    }
+
     async fn print(&self, line: &Value) {
         // That nobody reads any more is noticed by whoever owns the output.
         let _ = self.out.line(line.to_string()).await;
@@ -72,11 +92,14 @@ impl Model for Tee {
         events: &'a mpsc::Sender<RequestEvent>,
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<Answer, ProviderError>> {
+        if is_summary(&request) {
+            return self.inner.ask(request, events, cancel);
+        }
         Box::pin(async move {
             if let Some(results) =
                 request.messages.last().and_then(|last| shapes::results(self.session, last))
             {
-                self.print(&results).await;
+                self.print_results(&results).await;
             }
             let (door, inbox) = mpsc::channel(QUEUE);
             let asking = async {

@@ -20,7 +20,7 @@ impl Slash for Memory {
 
     fn run(&self, _: String, desk: Desk) -> BoxFuture<'static, Vec<Deed>> {
         let theme = desk.looks();
-        let memory = load_memory(&desk.setup.cwd);
+        let memory = load_memory(&desk.setup.cwd, &crate::services::memory_folders());
         if memory.files.is_empty() {
             let words = "no memory files; /init writes a CLAUDE.md";
             return ready([Deed::Show(vec![Line::styled(words, theme.quiet)])]);

@@ -156,6 +156,28 @@ impl<'a> Page<'a> {
         }
     }
 
+    fn start_heading(&mut self, level: HeadingLevel) {
+        self.begin_block();
+        let style = if level <= HeadingLevel::H2 {
+            self.theme.heading
+        } else {
+            Style { bold: false, ..self.theme.heading }
+        };
+        self.inline.open(style);
+        if self.theme.heading == Style::PLAIN {
+            self.inline.text(&format!("{} ", "#".repeat(level as usize)));
+        }
+    }
+
+    fn end_table(&mut self) {
+        if let Some(table) = self.table.take() {
+            for line in table.lines(self.room(), self.theme) {
+                self.put(line);
+            }
+        }
+        self.gap = true;
+    }
+
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::FootnoteDefinition => {
@@ -185,14 +207,7 @@ impl<'a> Page<'a> {
                 }
                 self.within.pop();
             }
-            TagEnd::Table => {
-                if let Some(table) = self.table.take() {
-                    for line in table.lines(self.room(), self.theme) {
-                        self.put(line);
-                    }
-                }
-                self.gap = true;
-            }
+            TagEnd::Table => self.end_table(),
             TagEnd::TableHead | TagEnd::TableRow => {
                 let row = std::mem::take(&mut self.cell);
                 if let Some(table) = &mut self.table {

@@ -83,18 +83,21 @@ impl ChildPlan {
         self
     }
 
-    /// A room in a house, with these paths as mount points, read-only or not, and these covered, folders or not.
+    /// A room in a house, with these paths as mount points, read-only or not, these covered, folders or not, and these
+    /// folders (those above others first) held by their names.
     pub(crate) fn with_room<'p>(
         mut self,
         house: Arc<House>,
         pins: impl IntoIterator<Item = (&'p Path, bool)>,
         covered: impl IntoIterator<Item = (&'p Path, bool)>,
+        held: impl IntoIterator<Item = &'p Path>,
     ) -> Self {
         let prepared = |(path, flag): (&Path, bool)| Some((c_path(path)?, flag));
         self.room = Some(Room {
             house,
             pins: pins.into_iter().filter_map(prepared).collect(),
             covered: covered.into_iter().filter_map(prepared).collect(),
+            held: held.into_iter().filter_map(c_path).collect(),
             folder: self.folder.clone(),
             tell: None,
         });

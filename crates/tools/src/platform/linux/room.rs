@@ -21,6 +21,8 @@ pub(super) struct Room {
     pub(super) house: Arc<House>,
     /// Paths that become mount points, and whether read-only.
     pub(super) pins: Vec<(CString, bool)>,
+    /// Folders that cannot be renamed: what is covered below them would lose its cover for the next command.
+    pub(super) held: Vec<CString>,
     /// Paths that are covered, and whether they are folders.
     pub(super) covered: Vec<(CString, bool)>,
     pub(super) folder: CString,
@@ -64,6 +66,12 @@ fn furnish(room: &Room) -> io::Result<()> {
         mount(Some(path), path, libc::MS_BIND | libc::MS_REC)?;
         if *is_read_only {
             read_only(path)?;
+        }
+    }
+    for path in &room.held {
+        match mount(Some(path), path, libc::MS_BIND | libc::MS_REC) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            other => other?,
         }
     }
     for (path, is_folder) in &room.covered {
