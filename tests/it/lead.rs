@@ -264,6 +264,28 @@ fn the_history_of_a_project_is_there_at_the_next_start() {
 }
 
 #[test]
+fn a_session_is_gone_on_with_as_its_last_line_says() {
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::text("I keep it in mind.")).times(1),
+        Route::reply(Reply::text("It was plum.")),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    let mut terminal = start(&sandbox, 24, 100);
+    say(&mut terminal, "the word is plum");
+    terminal.wait_for_text("I keep it in mind.", BOUND);
+    let last = leaves_all_as_it_was(terminal).text();
+    let session =
+        last.split("claw --resume ").nth(1).and_then(|rest| rest.split('`').next()).unwrap().to_owned();
+    let mut terminal = Pty::new(CLAW, &sandbox).args(["--resume", &session]).size(24, 100).start();
+    terminal.wait_for_text("last prompt: the word is plum", BOUND);
+    say(&mut terminal, "which word?");
+    terminal.wait_for_text("It was plum.", BOUND);
+    let asked = provider.requests().last().map(|request| request.text.clone()).unwrap_or_default();
+    assert!(asked.contains("the word is plum") && asked.contains("which word?"), "{asked}");
+    leaves_all_as_it_was(terminal);
+}
+
+#[test]
 fn without_a_terminal_a_lone_claw_says_so_or_takes_the_pipe_for_a_question() {
     let provider = ScriptedProvider::always(Reply::text("the answer"));
     let sandbox = Sandbox::anthropic(&provider);

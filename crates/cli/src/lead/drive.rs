@@ -525,7 +525,7 @@ impl Drive {
         if let (Ended::Exit(_), Some(view)) = (ended, &self.view)
             && !self.prompts.is_empty()
         {
-            bytes.push_str(&format!("session {0}: go on with `claw --resume {0}`\r\n", view.session));
+            bytes.push_str(&format!("go on with `claw --resume {}`\r\n", view.session));
         }
         // Where the terminal is gone nobody reads it.
         let _ = write_terminal(&bytes);
