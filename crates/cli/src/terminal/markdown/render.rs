@@ -214,13 +214,7 @@ impl<'a> Page<'a> {
                     table.rows.push(row);
                 }
             }
-            TagEnd::TableCell => {
-                let mut cell = Line::empty();
-                for part in self.inline.take() {
-                    cell.append(part);
-                }
-                self.cell.push(cell);
-            }
+            TagEnd::TableCell => self.end_cell(),
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.inline.close(),
             TagEnd::Link => self.inline.close_link(self.theme),
             TagEnd::Image => {
@@ -235,6 +229,27 @@ impl<'a> Page<'a> {
             | TagEnd::Subscript
             | TagEnd::MetadataBlock(_) => {}
         }
+    }
+
+    fn start_heading(&mut self, level: HeadingLevel) {
+        self.begin_block();
+        let style = if level <= HeadingLevel::H2 {
+            self.theme.heading
+        } else {
+            Style { bold: false, ..self.theme.heading }
+        };
+        self.inline.open(style);
+        if self.theme.heading == Style::PLAIN {
+            self.inline.text(&format!("{} ", "#".repeat(level as usize)));
+        }
+    }
+
+    fn end_cell(&mut self) {
+        let mut cell = Line::empty();
+        for part in self.inline.take() {
+            cell.append(part);
+        }
+        self.cell.push(cell);
     }
 
     fn start_item(&mut self) {
