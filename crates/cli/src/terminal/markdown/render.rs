@@ -231,19 +231,6 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn start_heading(&mut self, level: HeadingLevel) {
-        self.begin_block();
-        let style = if level <= HeadingLevel::H2 {
-            self.theme.heading
-        } else {
-            Style { bold: false, ..self.theme.heading }
-        };
-        self.inline.open(style);
-        if self.theme.heading == Style::PLAIN {
-            self.inline.text(&format!("{} ", "#".repeat(level as usize)));
-        }
-    }
-
     fn end_cell(&mut self) {
         let mut cell = Line::empty();
         for part in self.inline.take() {
