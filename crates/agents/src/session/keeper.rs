@@ -146,7 +146,7 @@ fn kept(path: &Path, folder: &Path, left: u64) -> io::Result<(Was, u64)> {
     Ok((Was::Kept { digest }, bytes.len() as u64))
 }
 
-/// Why a file was not put back.
+/// Why a file is not what it was.
 #[derive(Debug, thiserror::Error)]
 enum NotPutBack {
     #[error("it lies outside the folders of this session")]
@@ -154,12 +154,12 @@ enum NotPutBack {
     #[error("it governs git")]
     Governs,
     #[error("its content was not kept (too large, or no plain file)")]
-    Unknown,
-    #[error("its copy cannot be read: {0}")]
-    Copy(io::Error),
+    NotKept,
     #[error("its copy is damaged")]
     Damaged,
-    #[error("{0}")]
+    #[error("its copy cannot be read: {0}")]
+    NoCopy(io::Error),
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 
@@ -173,13 +173,13 @@ fn put_back(path: &Path, was: Was, folder: &Path, places: &[PathBuf]) -> Result<
         return Err(NotPutBack::Governs);
     }
     match was {
-        Was::Unknown => Err(NotPutBack::Unknown),
+        Was::Unknown => Err(NotPutBack::NotKept),
         Was::Absent => match std::fs::remove_file(&real) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
             Ok(()) | Err(_) => Ok(()),
         },
         Was::Kept { digest } => {
-            let bytes = std::fs::read(folder.join(digest.hex())).map_err(NotPutBack::Copy)?;
+            let bytes = std::fs::read(folder.join(digest.hex())).map_err(NotPutBack::NoCopy)?;
             if Digest::of(&bytes) != digest {
                 return Err(NotPutBack::Damaged);
             }
@@ -210,7 +210,7 @@ mod tests {
         let keeper = FileKeeper::new(&session, log, Vec::new());
         let call = CallNo { turn: 1, index: 1 };
         keeper.begin(1);
-        keeper.before_write(call, std::slice::from_ref(&old)).await.unwrap();
+        keeper.before_write(call, &[old.clone()]).await.unwrap();
         replace(&old, b"two", Mode::Keep, Sync::No).unwrap();
         keeper.begin(2);
         keeper.before_write(call, &[old.clone(), new.clone(), outside.clone()]).await.unwrap();
