@@ -214,7 +214,13 @@ impl<'a> Page<'a> {
                     table.rows.push(row);
                 }
             }
-            TagEnd::TableCell => self.end_cell(),
+            TagEnd::TableCell => {
+                let mut cell = Line::empty();
+                for part in self.inline.take() {
+                    cell.append(part);
+                }
+                self.cell.push(cell);
+            }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.inline.close(),
             TagEnd::Link => self.inline.close_link(self.theme),
             TagEnd::Image => {
@@ -229,14 +235,6 @@ impl<'a> Page<'a> {
             | TagEnd::Subscript
             | TagEnd::MetadataBlock(_) => {}
         }
-    }
-
-    fn end_cell(&mut self) {
-        let mut cell = Line::empty();
-        for part in self.inline.take() {
-            cell.append(part);
-        }
-        self.cell.push(cell);
     }
 
     fn start_item(&mut self) {
