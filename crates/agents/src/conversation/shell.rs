@@ -44,7 +44,7 @@ pub(crate) enum Finished {
     },
     Call {
         call: CallNo,
-        report: CallReport,
+        report: Box<CallReport>,
     },
     /// Whether it may end.
     EndJudged {
@@ -533,7 +533,7 @@ fn start_call(desk: Arc<CallDesk>, call: ReadyCall, cancel: CancelToken, post: P
             let words = panic_message(panic.as_ref());
             CallReport::of(CallResult::error(format!("the tool failed unexpectedly: {words}")))
         });
-        post(Finished::Call { call: no, report });
+        post(Finished::Call { call: no, report: Box::new(report) });
     });
     task.abort_handle()
 }

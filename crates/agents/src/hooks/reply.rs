@@ -5,6 +5,7 @@
 use super::event::HookEvent;
 use super::fold::HookDecision;
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Bytes of one message for the model.
@@ -171,11 +172,7 @@ impl Who<'_> {
             reply.warnings.push(words);
             return Ok(());
         }
-        let own = match object.get("hookSpecificOutput") {
-            None | Some(Value::Null) => &Map::new(),
-            Some(Value::Object(own)) => own,
-            Some(_) => return Err(Wrong("`hookSpecificOutput` is no object".to_owned())),
-        };
+        let own = part(object, "hookSpecificOutput")?;
         let mut decide = |decision: HookDecision| reply.decision = reply.decision.max(Some(decision));
         if let Some(word) = text(object, "decision")? {
             decide(match word {
@@ -188,11 +185,7 @@ impl Who<'_> {
         if let Some(word) = text(own, "permissionDecision")? {
             decide(permission(word)?);
         }
-        let request = match own.get("decision") {
-            None | Some(Value::Null) => &Map::new(),
-            Some(Value::Object(request)) => request,
-            Some(_) => return Err(Wrong("`hookSpecificOutput.decision` is no object".to_owned())),
-        };
+        let request = part(own, "decision")?;
         if let Some(word) = text(request, "behavior")? {
             decide(permission(word)?);
         }
@@ -231,6 +224,16 @@ impl Who<'_> {
             reply.stop = Some(bounded(words));
         }
         Ok(())
+    }
+}
+
+/// An object in an object; an empty one where there is none.
+fn part<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>, Wrong> {
+    static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(&NONE),
+        Some(Value::Object(part)) => Ok(part),
+        Some(_) => Err(Wrong(format!("`{key}` is no object"))),
     }
 }
 

@@ -82,7 +82,7 @@ enum HookMsg {
     /// Order: run.
     Start,
     /// Fact: the process is gone.
-    Ended(Result<Finished, ToolError>),
+    Ended(Box<Result<Finished, ToolError>>),
     /// Fact: the task that ran it died.
     Died(String),
 }
@@ -118,9 +118,11 @@ impl Actor for HookRunActor {
                 }
                 return Ok(());
             }
-            HookMsg::Ended(Ok(finished)) => said(&finished),
-            HookMsg::Ended(Err(ToolError::Cancelled)) => ended(Ended::Cancelled),
-            HookMsg::Ended(Err(error)) => ended(Ended::Failed(error.to_string())),
+            HookMsg::Ended(over) => match *over {
+                Ok(finished) => said(&finished),
+                Err(ToolError::Cancelled) => ended(Ended::Cancelled),
+                Err(error) => ended(Ended::Failed(error.to_string())),
+            },
             HookMsg::Died(words) => ended(Ended::Failed(words)),
         };
         if let Some(reply) = state.reply.take() {
@@ -140,7 +142,10 @@ impl Actor for HookRunActor {
 fn start(me: ActorRef<HookMsg>, job: Job, cancel: CancelToken) {
     let task = tasks::spawn("hook", async move {
         let run = AssertUnwindSafe(process::run(job, &cancel)).catch_unwind().await;
-        let fact = run.map_or_else(|panic| HookMsg::Died(panic_message(panic.as_ref())), HookMsg::Ended);
+        let fact = run.map_or_else(
+            |panic| HookMsg::Died(panic_message(panic.as_ref())),
+            |over| HookMsg::Ended(Box::new(over)),
+        );
         // An actor that is gone has cancelled the job: nobody waits for its end.
         let _ = me.cast(fact);
     });
