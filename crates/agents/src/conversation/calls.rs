@@ -4,7 +4,7 @@
 
 use super::changed::changed_lines;
 use super::core::{CallResult, PlannedCall};
-use super::hooked::Heard;
+use super::hooked::{Answered, Heard};
 use super::withdrawn::Withdrawn;
 use crate::children::{self, Background, BackgroundTool, SpawnRequest, Spawner};
 use crate::effects::{CallNo, EffectLog, EffectLogFailed};
@@ -375,11 +375,11 @@ impl CallDesk {
     ) -> Result<Passed, Stop> {
         let why = self.redacted(&question.why);
         match self.before_question(no, tool, input, &why, cancel).await {
-            Ok(true) if question.is_of_mode => {
+            Answered::Yes if question.is_of_mode => {
                 return Ok(Some((Verdict::Allowed, "a PermissionRequest hook".to_owned())));
             }
-            Ok(_) => {}
-            Err(reason) => {
+            Answered::Yes | Answered::Not => {}
+            Answered::No(reason) => {
                 let by = Some("a PermissionRequest hook".to_owned());
                 return Err(self.denied(tool, (input, effect), &reason, by));
             }

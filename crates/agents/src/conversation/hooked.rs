@@ -22,6 +22,14 @@ use std::time::Duration;
 /// The most that a hook may take at the end of what was cancelled.
 const LAST_WORD: Duration = Duration::from_millis(300);
 
+/// Whether hooks answered a question.
+pub(super) enum Answered {
+    Yes,
+    /// For this reason.
+    No(String),
+    Not,
+}
+
 /// A call as it goes on from the hooks before it.
 pub(super) struct Heard {
     pub(super) input: Value,
@@ -147,7 +155,7 @@ impl CallDesk {
         report
     }
 
-    /// The hooks before a question. True: it is answered with yes. Errors: with no, for this reason.
+    /// The hooks before a question.
     pub(super) async fn before_question(
         &self,
         no: CallNo,
@@ -155,9 +163,9 @@ impl CallDesk {
         input: &Value,
         why: &str,
         cancel: &CancelToken,
-    ) -> Result<bool, String> {
+    ) -> Answered {
         if !self.hooks().has(HookEvent::PermissionRequest) {
-            return Ok(false);
+            return Answered::Not;
         }
         let what = Happening::AskingPermission {
             tool: tool.name().to_owned(),
@@ -168,15 +176,15 @@ impl CallDesk {
         };
         let verdict = self.fire(what, cancel).await;
         if let Some(words) = verdict.cancelled {
-            return Err(words);
+            return Answered::No(words);
         }
         match &verdict.decision {
-            Some((HookDecision::Allow, _)) => Ok(true),
+            Some((HookDecision::Allow, _)) => Answered::Yes,
             Some((HookDecision::Deny, hook)) => {
                 let said = verdict.text().unwrap_or_else(|| "no reason given".to_owned());
-                Err(format!("PermissionRequest hook `{hook}`: {said}"))
+                Answered::No(format!("PermissionRequest hook `{hook}`: {said}"))
             }
-            Some((HookDecision::Ask, _)) | None => Ok(false),
+            Some((HookDecision::Ask, _)) | None => Answered::Not,
         }
     }
 

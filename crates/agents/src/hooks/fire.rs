@@ -1,12 +1,12 @@
 //! An event happens: its hooks run at the same time, and their answers become one.
 
+use super::actor::{Ground, run};
 use super::config::{HookSet, HookSpec};
 use super::event::HookEvent;
 use super::fold::Verdict;
 use super::news::{HookNews, HookState};
 use super::payload::{Happening, Scene};
 use super::reply::{Ended, Reply, Who};
-use super::run::{Ground, run};
 use crate::event::{AgentEvent, EventSink};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;

@@ -3,6 +3,7 @@
 //! Owns events, configuration, payload, how output is read, how several answers become one. Must not know settings
 //! files, turns or screens.
 
+mod actor;
 mod config;
 mod event;
 mod fire;
@@ -11,7 +12,6 @@ mod matcher;
 mod news;
 mod payload;
 mod reply;
-mod run;
 #[cfg(test)]
 mod tests;
 

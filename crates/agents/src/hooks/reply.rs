@@ -5,6 +5,7 @@
 use super::event::HookEvent;
 use super::fold::HookDecision;
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Bytes of one message for the model.
@@ -171,8 +172,7 @@ impl Who<'_> {
             reply.warnings.push(words);
             return Ok(());
         }
-        let none = Map::new();
-        let own = below(object, "hookSpecificOutput", &none)?;
+        let own = part(object, "hookSpecificOutput")?;
         let mut decide = |decision: HookDecision| reply.decision = reply.decision.max(Some(decision));
         if let Some(word) = text(object, "decision")? {
             decide(match word {
@@ -185,7 +185,7 @@ impl Who<'_> {
         if let Some(word) = text(own, "permissionDecision")? {
             decide(permission(word)?);
         }
-        let request = below(own, "decision", &none)?;
+        let request = part(own, "decision")?;
         if let Some(word) = text(request, "behavior")? {
             decide(permission(word)?);
         }
@@ -227,15 +227,12 @@ impl Who<'_> {
     }
 }
 
-/// The object at a key; `none` where there is nothing.
-fn below<'a>(
-    object: &'a Map<String, Value>,
-    key: &str,
-    none: &'a Map<String, Value>,
-) -> Result<&'a Map<String, Value>, Wrong> {
+/// An object in an object; an empty one where there is none.
+fn part<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>, Wrong> {
+    static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     match object.get(key) {
-        None | Some(Value::Null) => Ok(none),
-        Some(Value::Object(own)) => Ok(own),
+        None | Some(Value::Null) => Ok(&NONE),
+        Some(Value::Object(part)) => Ok(part),
         Some(_) => Err(Wrong(format!("`{key}` is no object"))),
     }
 }

@@ -186,14 +186,23 @@ fn split_head(rest: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn yaml(head: &str) -> Result<IndexMap<String, Value>, String> {
+/// A head that is no YAML.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+struct NotYaml {
+    /// In one line.
+    reason: String,
+}
+
+fn yaml(head: &str) -> Result<IndexMap<String, Value>, NotYaml> {
     if head.trim().is_empty() {
         return Ok(IndexMap::new());
     }
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let one_line = |error: serde_saphyr::Error| {
         let text = error.without_snippet().to_string();
-        text.lines().next().unwrap_or("no reason is given").chars().take(160).collect::<String>()
+        let reason = text.lines().next().unwrap_or("no reason is given").chars().take(160).collect();
+        NotYaml { reason }
     };
     serde_saphyr::from_str_with_options(head, options).map_err(one_line)
 }

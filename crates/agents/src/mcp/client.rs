@@ -58,7 +58,7 @@ impl ClientHandler for Client {
             max_tokens: params.max_tokens,
         };
         let (text, model) =
-            sampler.sample(request).await.map_err(|why| ErrorData::internal_error(why, None))?;
+            sampler.sample(request).await.map_err(|why| ErrorData::internal_error(why.0, None))?;
         let message = SamplingMessage::assistant_text(text);
         Ok(CreateMessageResult::new(message, model)
             .with_stop_reason(CreateMessageResult::STOP_REASON_END_TURN))

@@ -155,6 +155,7 @@ pub fn parse_server(
     look_up: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(Option<ServerSpec>, Vec<ServerProblem>), ServerProblem> {
     let problem = |message: String| ServerProblem { name: name.to_owned(), origin: origin.clone(), message };
+    let unfit = |unfit: Unfit| problem(unfit.0);
     let Value::Object(fields) = entry else {
         return Err(problem("a server is an object with `command` or `url`".to_owned()));
     };
@@ -162,7 +163,7 @@ pub fn parse_server(
     if fields.get("disabled") == Some(&Value::Bool(true)) {
         return Ok((None, Vec::new()));
     }
-    let kind = entry.kind().map_err(problem)?;
+    let kind = entry.kind().map_err(unfit)?;
     let ignored: Vec<&str> = fields.keys().map(String::as_str).filter(|key| !KEYS.contains(key)).collect();
     let mut problems = Vec::new();
     if !ignored.is_empty() {
@@ -170,9 +171,9 @@ pub fn parse_server(
     }
     let usual = ServerTimes::default();
     let times = ServerTimes {
-        start: entry.seconds("startTimeout", usual.start).map_err(problem)?,
+        start: entry.seconds("startTimeout", usual.start).map_err(unfit)?,
         list: usual.list,
-        call: entry.seconds("timeout", usual.call).map_err(problem)?,
+        call: entry.seconds("timeout", usual.call).map_err(unfit)?,
     };
     let lazy = fields.get("lazy") == Some(&Value::Bool(true));
     let spec = ServerSpec { name: name.to_owned(), kind, times, lazy, origin: origin.clone() };
@@ -194,20 +195,29 @@ pub fn without_doubles(specs: Vec<ServerSpec>) -> (Vec<ServerSpec>, Vec<(String,
     (kept, doubles)
 }
 
+/// Why an entry cannot be used, for people.
+struct Unfit(String);
+
+impl From<&str> for Unfit {
+    fn from(words: &str) -> Self {
+        Self(words.to_owned())
+    }
+}
+
 struct Entry<'a> {
     fields: &'a Map<String, Value>,
     look_up: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Entry<'_> {
-    fn kind(&self) -> Result<ServerKind, String> {
+    fn kind(&self) -> Result<ServerKind, Unfit> {
         let kind = self.text("type")?.or(self.text("transport")?);
         let has = |key: &str| self.fields.contains_key(key);
         let kind = match kind.as_deref() {
             Some(kind) => kind.to_ascii_lowercase(),
             None if has("command") => "stdio".to_owned(),
             None if has("url") => "http".to_owned(),
-            None => return Err("neither `command` nor `url` is given".to_owned()),
+            None => return Err("neither `command` nor `url` is given".into()),
         };
         let not_supported = |why: &str| ServerKind::NotSupported { kind: kind.clone(), why: why.to_owned() };
         match kind.as_str() {
@@ -219,11 +229,11 @@ impl Entry<'_> {
             "ws" => Ok(not_supported("servers over WebSocket are not supported")),
             "sdk" => Ok(not_supported("servers inside of another program (sdk) are not supported")),
             "claudeai-proxy" => Ok(not_supported("servers behind claude.ai are not supported")),
-            other => Err(format!("`{other}` is no type of a server: stdio, http")),
+            other => Err(Unfit(format!("`{other}` is no type of a server: stdio, http"))),
         }
     }
 
-    fn stdio(&self) -> Result<ServerKind, String> {
+    fn stdio(&self) -> Result<ServerKind, Unfit> {
         let command = self.text("command")?.filter(|command| !command.trim().is_empty());
         let command = command.ok_or("`command` is missing")?;
         let args = match self.fields.get("args") {
@@ -231,52 +241,54 @@ impl Entry<'_> {
             Some(Value::Array(args)) => {
                 args.iter().map(|arg| self.expanded(arg, "args")).collect::<Result<_, _>>()?
             }
-            Some(_) => return Err("`args` is a list of texts".to_owned()),
+            Some(_) => return Err("`args` is a list of texts".into()),
         };
         let all = args.iter().chain([&command]);
         if all.into_iter().any(|word: &String| word.contains('\0')) {
-            return Err("a command cannot hold a NUL".to_owned());
+            return Err("a command cannot hold a NUL".into());
         }
         let cwd = self.text("cwd")?.map(PathBuf::from);
         Ok(ServerKind::Stdio { command, args, env: self.pairs("env")?, cwd })
     }
 
-    fn http(&self) -> Result<ServerKind, String> {
+    fn http(&self) -> Result<ServerKind, Unfit> {
         let url = self.text("url")?.ok_or("`url` is missing")?;
         if !(url.starts_with("http://") || url.starts_with("https://")) {
-            return Err(format!("`{url}` is no http or https address"));
+            return Err(Unfit(format!("`{url}` is no http or https address")));
         }
         Ok(ServerKind::Http { url, headers: self.pairs("headers")? })
     }
 
-    fn text(&self, key: &str) -> Result<Option<String>, String> {
+    fn text(&self, key: &str) -> Result<Option<String>, Unfit> {
         match self.fields.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => self.expanded(value, key).map(Some),
         }
     }
 
-    fn expanded(&self, value: &Value, key: &str) -> Result<String, String> {
+    fn expanded(&self, value: &Value, key: &str) -> Result<String, Unfit> {
         let text = match value {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
             Value::Bool(flag) => flag.to_string(),
-            Value::Null | Value::Array(_) | Value::Object(_) => return Err(format!("`{key}` holds no text")),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                return Err(Unfit(format!("`{key}` holds no text")));
+            }
         };
-        expand(&text, self.look_up).map_err(|unset| format!("`{key}`: {unset}"))
+        expand(&text, self.look_up).map_err(|unset| Unfit(format!("`{key}`: {unset}")))
     }
 
-    fn pairs(&self, key: &str) -> Result<Vec<(String, String)>, String> {
+    fn pairs(&self, key: &str) -> Result<Vec<(String, String)>, Unfit> {
         match self.fields.get(key) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Object(pairs)) => {
                 pairs.iter().map(|(name, value)| Ok((name.clone(), self.expanded(value, key)?))).collect()
             }
-            Some(_) => Err(format!("`{key}` is an object of texts")),
+            Some(_) => Err(Unfit(format!("`{key}` is an object of texts"))),
         }
     }
 
-    fn seconds(&self, key: &str, usual: Duration) -> Result<Duration, String> {
+    fn seconds(&self, key: &str, usual: Duration) -> Result<Duration, Unfit> {
         match self.fields.get(key).map(Value::as_f64) {
             None => Ok(usual),
             // Other programs count in milliseconds: no server of theirs waits for an hour.
@@ -284,7 +296,7 @@ impl Entry<'_> {
                 Ok(Duration::from_secs_f64(number / 1_000.0))
             }
             Some(Some(number)) if number > 0.0 && number < 1_000.0 => Ok(Duration::from_secs_f64(number)),
-            Some(_) => Err(format!("`{key}` is a number of seconds above 0")),
+            Some(_) => Err(Unfit(format!("`{key}` is a number of seconds above 0"))),
         }
     }
 }

@@ -31,7 +31,7 @@ pub use approval::Approvals;
 pub use config::{ServerKind, ServerProblem, ServerSpec, ServerTimes, parse_server, without_doubles};
 pub use fault::{McpFault, Phase};
 pub use offer::{OfferedTool, Warning};
-pub use ports::{FormReply, McpPerson, McpPorts, SampleRequest, Sampler};
+pub use ports::{FormReply, McpPerson, McpPorts, NoSample, SampleRequest, Sampler};
 pub use prompts::{PromptInfo, PromptText};
 pub use report::{ServerReport, ServerState};
 pub use resources::{ListResources, ReadResource};

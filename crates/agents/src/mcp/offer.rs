@@ -56,7 +56,7 @@ pub(super) fn offers(server: &str, tools: Vec<Tool>) -> (Vec<OfferedTool>, Vec<W
                 }
                 offered.push(offer);
             }
-            Err(why) => warnings.push(Warning(format!("tool `{shown}` is left out: {why}"))),
+            Err(LeftOut(why)) => warnings.push(Warning(format!("tool `{shown}` is left out: {why}"))),
         }
     }
     (offered, warnings)
@@ -67,21 +67,24 @@ fn shown(raw: &str) -> String {
     visible(&raw[..cut]).into_owned()
 }
 
-fn offer(server: &str, tool: Tool) -> Result<(OfferedTool, bool), String> {
+/// Why a tool is not offered.
+struct LeftOut(String);
+
+fn offer(server: &str, tool: Tool) -> Result<(OfferedTool, bool), LeftOut> {
     let raw = tool.name.to_string();
     let schema = serde_json::to_string(&*tool.input_schema).unwrap_or_default();
     if schema.len() > MOST_SCHEMA {
-        return Err(format!("its schema has {} bytes, more than {MOST_SCHEMA}", schema.len()));
+        return Err(LeftOut(format!("its schema has {} bytes, more than {MOST_SCHEMA}", schema.len())));
     }
     let mut input = Value::Object((*tool.input_schema).clone());
     if depth(&input) > MOST_DEPTH {
-        return Err(format!("its schema has more than {MOST_DEPTH} levels"));
+        return Err(LeftOut(format!("its schema has more than {MOST_DEPTH} levels")));
     }
     make_visible(&mut input);
-    let Value::Object(fields) = input else { return Err("its schema is no object".to_owned()) };
+    let Value::Object(fields) = input else { return Err(LeftOut("its schema is no object".to_owned())) };
     let schema = as_services_take_it(fields);
     let wanted = tool_name(server, &raw);
-    let name = interned(&wanted).map_err(|error| error.to_string())?;
+    let name = interned(&wanted).map_err(|error| LeftOut(error.to_string()))?;
     let description = tool.description.as_deref().unwrap_or_default().to_owned();
     let hints = tool.annotations.as_ref();
     let says = format!("{hints:?}");

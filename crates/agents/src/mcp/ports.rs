@@ -38,10 +38,15 @@ pub struct SampleRequest {
     pub max_tokens: u32,
 }
 
+/// Why no model answers: words for the server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoSample(pub String);
+
 /// A model for servers; asks the user first.
 pub trait Sampler: Send + Sync {
-    /// The answer and the model's name. Errors: words for the server.
-    fn sample(&self, request: SampleRequest) -> BoxFuture<'_, Result<(String, String), String>>;
+    /// The answer and the model's name.
+    fn sample(&self, request: SampleRequest) -> BoxFuture<'_, Result<(String, String), NoSample>>;
 }
 
 /// Who is there.

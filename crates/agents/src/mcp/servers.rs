@@ -11,7 +11,7 @@ use super::report::{ServerReport, ServerState};
 use super::resources::{ListResources, ReadResource};
 use super::results;
 use super::server::{Desk, Now, ServerMsg, Serving};
-use super::supervisor::{ServersActor, Slot};
+use super::supervisor::{Root, ServersActor, Slot};
 use super::tool::{ConnectTool, McpTool};
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::redact::Redactor;
@@ -22,7 +22,6 @@ use claw_tools::registry::RegistryCell;
 use claw_tools::sandbox::SandboxPolicy;
 use claw_tools::tool::Tool;
 use futures_util::future::join_all;
-use ractor::ActorRef;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest,
     GetPromptRequestParams, JsonObject, ReadResourceRequestParams, Resource, ServerResult,
@@ -48,7 +47,7 @@ const ENDING: Duration = Duration::from_millis(1_900);
 #[derive(Clone)]
 pub struct McpServers {
     slots: Arc<Vec<Arc<Slot>>>,
-    root: Arc<OnceLock<ActorRef<()>>>,
+    root: Arc<OnceLock<Root>>,
     began: Instant,
     over: CancelToken,
 }

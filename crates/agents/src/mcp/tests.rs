@@ -210,6 +210,7 @@ async fn one_that_is_silent_at_the_handshake_is_named_and_a_missing_program_too(
 async fn progress_extends_a_call_and_a_cancel_is_told_to_the_server() {
     let stage = Stage::new();
     let told = stage.path("told").display().to_string();
+    let heard = stage.path("heard").display().to_string();
     let before = format!(
         r#"
 def call(m):
@@ -219,16 +220,19 @@ def call(m):
             time.sleep(0.3)
             send({{"jsonrpc": "2.0", "method": "notifications/progress", "params": {{"progressToken": m["params"]["_meta"]["progressToken"], "progress": n}}}})
         return ok(m["id"], text("SLOW-OK"))
+    open({heard:?}, "w").close()
     c = json.loads(sys.stdin.readline())
     open({told:?}, "w").write(c["method"] + " " + str(c["params"]["requestId"] == m["id"]))
 "#
     );
     let servers = stage.start(vec![stage.spec("s", &before, json!({"timeout": 1}))]).await;
     assert_eq!(call(&servers, json!({"slow": true})).await.as_deref(), Ok("SLOW-OK"));
-    let cancel = CancelToken::new();
+    let (cancel, heard) = (CancelToken::new(), stage.path("heard"));
     let calling = servers.call("s", "echo", json!({}), &cancel);
     let cancelling = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        while !heard.exists() {
+            tokio::task::yield_now().await;
+        }
         cancel.cancel();
     };
     let (ended, ()) = tokio::join!(calling, cancelling);

@@ -70,7 +70,7 @@ impl FileKeeper {
         let done = tasks::blocking("rewind", move || {
             let all = first.into_iter();
             all.map(|(path, was)| {
-                let wrong = put_back(&path, was, &folder, &places).err();
+                let wrong = put_back(&path, was, &folder, &places).err().map(|why| why.to_string());
                 (path, wrong)
             })
             .collect()
@@ -146,32 +146,47 @@ fn kept(path: &Path, folder: &Path, left: u64) -> io::Result<(Was, u64)> {
     Ok((Was::Kept { digest }, bytes.len() as u64))
 }
 
+/// Why a file is not what it was.
+#[derive(Debug, thiserror::Error)]
+enum NotPutBack {
+    #[error("it lies outside the folders of this session")]
+    Outside,
+    #[error("it governs git")]
+    Governs,
+    #[error("its content was not kept (too large, or no plain file)")]
+    NotKept,
+    #[error("its copy is damaged")]
+    Damaged,
+    #[error("its copy cannot be read: {0}")]
+    NoCopy(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// A session file is input: it puts nothing back outside the places where claw may write.
-fn put_back(path: &Path, was: Was, folder: &Path, places: &[PathBuf]) -> Result<(), String> {
+fn put_back(path: &Path, was: Was, folder: &Path, places: &[PathBuf]) -> Result<(), NotPutBack> {
     let real = paths::resolve(path);
     if !places.iter().any(|place| real.starts_with(place)) {
-        return Err("it lies outside the folders of this session".to_owned());
+        return Err(NotPutBack::Outside);
     }
     if real.components().any(|part| part.as_os_str() == ".git") {
-        return Err("it governs git".to_owned());
+        return Err(NotPutBack::Governs);
     }
     match was {
-        Was::Unknown => Err("its content was not kept (too large, or no plain file)".to_owned()),
+        Was::Unknown => Err(NotPutBack::NotKept),
         Was::Absent => match std::fs::remove_file(&real) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
             Ok(()) | Err(_) => Ok(()),
         },
         Was::Kept { digest } => {
-            let bytes = std::fs::read(folder.join(digest.hex()))
-                .map_err(|error| format!("its copy cannot be read: {error}"))?;
+            let bytes = std::fs::read(folder.join(digest.hex())).map_err(NotPutBack::NoCopy)?;
             if Digest::of(&bytes) != digest {
-                return Err("its copy is damaged".to_owned());
+                return Err(NotPutBack::Damaged);
             }
             if let Some(parent) = real.parent() {
-                std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+                std::fs::create_dir_all(parent)?;
             }
-            durable::replace(&real, &bytes, durable::Mode::Keep, durable::Sync::No)
-                .map_err(|error| error.to_string())
+            Ok(durable::replace(&real, &bytes, durable::Mode::Keep, durable::Sync::No)?)
         }
     }
 }

@@ -52,7 +52,7 @@ impl Editor {
         for (at, edit) in edits.iter().enumerate() {
             let (next, places) = self.one(path, &now, edit).map_err(|why| {
                 let which = format!("edit {} of {}, so nothing was changed: ", at + 1, edits.len());
-                ToolError::Refused(if edits.len() > 1 { which + &why } else { why })
+                ToolError::Refused(if edits.len() > 1 { format!("{which}{why}") } else { why.to_string() })
             })?;
             (now, lines) = (next, [lines, places].concat());
         }
@@ -79,24 +79,37 @@ impl Editor {
         Ok(())
     }
 
-    fn one(&self, path: &Path, file: &TextFile, edit: &Edit<'_>) -> Result<(TextFile, Vec<usize>), String> {
+    fn one(&self, path: &Path, file: &TextFile, edit: &Edit<'_>) -> Result<(TextFile, Vec<usize>), NoEdit> {
         if edit.old == edit.new {
-            return Err("old_string and new_string are the same: there is nothing to change".to_owned());
+            return Err(NoEdit::Same);
         }
         if edit.old.is_empty() {
             if !file.text().is_empty() {
-                return Err("old_string is empty: give the text to replace, or use write_file".to_owned());
+                return Err(NoEdit::Empty);
             }
             return Ok((file.with_text(edit.new), vec![1]));
         }
         let found = file.find(edit.old);
         let lines = lines_of(file.text(), found.iter().map(|range| range.start));
         match found.len() {
-            0 => Err(not_found(path, file.text(), edit.old, &self.redactor)),
-            2.. if !edit.everywhere => Err(several(path, &lines)),
+            0 => Err(NoEdit::NotFound(not_found(path, file.text(), edit.old, &self.redactor))),
+            2.. if !edit.everywhere => Err(NoEdit::Several(several(path, &lines))),
             _ => Ok((file.replace(&found, edit.new), lines)),
         }
     }
+}
+
+/// Why an edit is not made.
+#[derive(Debug, thiserror::Error)]
+enum NoEdit {
+    #[error("old_string and new_string are the same: there is nothing to change")]
+    Same,
+    #[error("old_string is empty: give the text to replace, or use write_file")]
+    Empty,
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Several(String),
 }
 
 /// What an edit made of a file.

@@ -12,7 +12,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
 /// For processes that were killed to be gone.
-const AFTER_KILL: Duration = Duration::from_millis(300);
+const AFTER_KILL: Duration = Duration::from_millis(1000);
 
 /// The pipes of a held process.
 #[derive(Debug)]

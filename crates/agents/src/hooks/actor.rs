@@ -118,7 +118,7 @@ impl Actor for HookRunActor {
                 }
                 return Ok(());
             }
-            HookMsg::Ended(run) => match *run {
+            HookMsg::Ended(over) => match *over {
                 Ok(finished) => said(&finished),
                 Err(ToolError::Cancelled) => ended(Ended::Cancelled),
                 Err(error) => ended(Ended::Failed(error.to_string())),
@@ -144,7 +144,7 @@ fn start(me: ActorRef<HookMsg>, job: Job, cancel: CancelToken) {
         let run = AssertUnwindSafe(process::run(job, &cancel)).catch_unwind().await;
         let fact = run.map_or_else(
             |panic| HookMsg::Died(panic_message(panic.as_ref())),
-            |run| HookMsg::Ended(Box::new(run)),
+            |over| HookMsg::Ended(Box::new(over)),
         );
         // An actor that is gone has cancelled the job: nobody waits for its end.
         let _ = me.cast(fact);

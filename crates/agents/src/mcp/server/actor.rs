@@ -1,14 +1,14 @@
 //! The actor of one server: carries out what its life decides. Its parent (`supervisor.rs`) starts it anew when it dies; it
 //! has no children but tasks, each of which posts its end here.
 
-use super::approval::Approvals;
-use super::config::ServerSpec;
-use super::connect::{Ground, Link, with_words};
-use super::fault::{McpFault, Phase};
-use super::life::{Fact, Life, Order, RESTARTS};
-use super::listing::all_tools;
-use super::offer::{OfferedTool, Warning, offers};
-use super::tail::Tail;
+use crate::mcp::approval::Approvals;
+use crate::mcp::config::ServerSpec;
+use crate::mcp::connect::{Ground, Link, with_words};
+use crate::mcp::fault::{McpFault, Phase};
+use crate::mcp::life::{Fact, Life, Order, RESTARTS};
+use crate::mcp::listing::all_tools;
+use crate::mcp::offer::{OfferedTool, Warning, offers};
+use crate::mcp::tail::Tail;
 use claw_kernel::cancel::CancelToken;
 use claw_kernel::tasks::{self, panic_message};
 use futures_util::FutureExt;
@@ -25,23 +25,23 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// A server that serves.
 #[derive(Clone)]
-pub(super) struct Serving {
-    pub(super) peer: Peer<RoleClient>,
-    pub(super) tools: Vec<OfferedTool>,
+pub(in crate::mcp) struct Serving {
+    pub(in crate::mcp) peer: Peer<RoleClient>,
+    pub(in crate::mcp) tools: Vec<OfferedTool>,
     /// Raw names of tools that are others than those that were seen.
-    pub(super) withheld: HashSet<String>,
+    pub(in crate::mcp) withheld: HashSet<String>,
     /// The words for them.
-    pub(super) changes: Vec<String>,
-    pub(super) warnings: Vec<Warning>,
-    pub(super) has_resources: bool,
-    pub(super) has_prompts: bool,
+    pub(in crate::mcp) changes: Vec<String>,
+    pub(in crate::mcp) warnings: Vec<Warning>,
+    pub(in crate::mcp) has_resources: bool,
+    pub(in crate::mcp) has_prompts: bool,
     /// What it says it is.
-    pub(super) about: String,
+    pub(in crate::mcp) about: String,
 }
 
 /// How a server is now.
 #[derive(Clone)]
-pub(super) enum Now {
+pub(in crate::mcp) enum Now {
     Idle,
     Starting,
     Serving(Arc<Serving>),
@@ -50,18 +50,18 @@ pub(super) enum Now {
 }
 
 /// What a server has for as long as the process lives, whatever becomes of its actor.
-pub(super) struct Desk {
-    pub(super) spec: ServerSpec,
-    pub(super) ground: Ground,
-    pub(super) approvals: Approvals,
-    pub(super) now: watch::Sender<Now>,
+pub(in crate::mcp) struct Desk {
+    pub(in crate::mcp) spec: ServerSpec,
+    pub(in crate::mcp) ground: Ground,
+    pub(in crate::mcp) approvals: Approvals,
+    pub(in crate::mcp) now: watch::Sender<Now>,
     /// What agents are offered of it; stays while it is started again.
-    pub(super) offered: Mutex<Vec<OfferedTool>>,
+    pub(in crate::mcp) offered: Mutex<Vec<OfferedTool>>,
 }
 
 impl Desk {
     /// How it is from now on.
-    pub(super) fn put(&self, now: Now) {
+    pub(in crate::mcp) fn put(&self, now: Now) {
         let offered = match &now {
             Now::Serving(serving) => {
                 let free = serving.tools.iter().filter(|tool| !serving.withheld.contains(&tool.raw));
@@ -77,7 +77,7 @@ impl Desk {
     }
 }
 
-pub(super) enum ServerMsg {
+pub(in crate::mcp) enum ServerMsg {
     /// Order: serve.
     Want,
     /// Fact: connected and listed, or not.
@@ -97,14 +97,14 @@ pub(super) enum ServerMsg {
 }
 
 /// A connection with its first list.
-pub(super) struct Came {
+pub(in crate::mcp) struct Came {
     link: Link,
     serving: Serving,
 }
 
-pub(super) struct ServerActor;
+pub(in crate::mcp) struct ServerActor;
 
-pub(super) struct State {
+pub(in crate::mcp) struct State {
     desk: Arc<Desk>,
     life: Life,
     epoch: u64,

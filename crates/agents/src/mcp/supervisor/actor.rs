@@ -1,8 +1,8 @@
 //! The parent of all servers: one_for_one. An actor that dies is started anew, at most three times in a minute; a server
 //! that falls is the business of its own actor.
 
-use super::fault::McpFault;
-use super::server::{Desk, Now, ServerActor, ServerMsg};
+use crate::mcp::fault::McpFault;
+use crate::mcp::server::{Desk, Now, ServerActor, ServerMsg};
 use claw_kernel::supervise::{ChildDown, Down, RestartBudget, spawn_below};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,30 +12,33 @@ use std::time::{Duration, Instant};
 const RESTARTS: usize = 3;
 const PERIOD: Duration = Duration::from_secs(60);
 
+/// The running parent.
+pub(in crate::mcp) type Root = ActorRef<()>;
+
 /// A server's place: who answers for it now.
-pub(super) struct Slot {
-    pub(super) desk: Arc<Desk>,
+pub(in crate::mcp) struct Slot {
+    pub(in crate::mcp) desk: Arc<Desk>,
     actor: RwLock<Option<ActorRef<ServerMsg>>>,
     wanted: AtomicBool,
 }
 
 impl Slot {
-    pub(super) fn new(desk: Desk) -> Self {
+    pub(in crate::mcp) fn new(desk: Desk) -> Self {
         Self { desk: Arc::new(desk), actor: RwLock::new(None), wanted: AtomicBool::new(false) }
     }
 
     /// Wants it to serve, now or as soon as there is somebody to say it to.
-    pub(super) fn want(&self) {
+    pub(in crate::mcp) fn want(&self) {
         self.wanted.store(true, Ordering::SeqCst);
         self.say(ServerMsg::Want);
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(in crate::mcp) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::SeqCst)
     }
 
     /// Says something to it. False: it is gone.
-    pub(super) fn say(&self, message: ServerMsg) -> bool {
+    pub(in crate::mcp) fn say(&self, message: ServerMsg) -> bool {
         let actor = self.actor.read().unwrap_or_else(PoisonError::into_inner);
         actor.as_ref().is_some_and(|actor| actor.cast(message).is_ok())
     }
@@ -50,9 +53,9 @@ impl Slot {
     }
 }
 
-pub(super) struct ServersActor;
+pub(in crate::mcp) struct ServersActor;
 
-pub(super) struct State {
+pub(in crate::mcp) struct State {
     slots: Vec<(Arc<Slot>, RestartBudget)>,
 }
 
