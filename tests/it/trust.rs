@@ -76,7 +76,7 @@ fn nothing_of_a_hostile_repository_runs_is_reached_or_read() {
         "env.LD_PRELOAD",
         "providers.anthropic.baseUrl",
         "a repository does not give danger-full-access",
-        "MCP server `sh -c 'touch $HOME/PWNED'`",
+        "MCP server `sh -c 'touch $HOME/SERVED'`",
         "key helper `touch $HOME/PWNED`",
     ] {
         assert!(output.stderr.contains(wanted), "{wanted}\n{output}");
