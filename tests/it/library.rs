@@ -1,6 +1,7 @@
 //! Files of agents, skills and commands, as people have written them for other programs.
 
-use claw_kit::{Claw, Output, Sandbox};
+use claw_kit::{Claw, Output, Reply, Route, Sandbox, ScriptedProvider};
+use serde_json::json;
 use std::time::Duration;
 
 const CLAW: &str = env!("CARGO_BIN_EXE_claw");
@@ -90,4 +91,33 @@ fn skills_are_listed() {
     let sandbox = with_files();
     let output = claw(&sandbox, &["skills", "list"]);
     assert!(output.stdout.contains("pdf  project    Reads PDF files."), "{}", output.stdout);
+}
+
+#[test]
+fn an_agent_loads_a_skill_and_a_workflow_starts_an_agent_of_a_file() {
+    let provider = ScriptedProvider::new([
+        Route::reply(Reply::tool("t", "skill", json!({"skill": "pdf", "args": "x.pdf"}))).times(1),
+        Route::reply(Reply::text("DONE")),
+    ]);
+    let sandbox = Sandbox::anthropic(&provider);
+    sandbox.write(
+        ".claude/skills/pdf/SKILL.md",
+        "---\nname: pdf\ndescription: Reads PDF.\n---\nUse PDFTOTEXT-MARK.\n",
+    );
+    sandbox.write(
+        ".claude/agents/lister.md",
+        "---\nname: lister\ndescription: Lists.\ntools: Glob\n---\nYou list: LISTER-MARK.\n",
+    );
+    claw(&sandbox, &["-p", "read x.pdf"]).expect_code(0);
+    let last = provider.last_request();
+    assert!(
+        last.body.to_string().contains("PDFTOTEXT-MARK")
+            && last.body.to_string().contains("ARGUMENTS: x.pdf")
+    );
+    sandbox.write(
+        "wf.toml",
+        "schema = 1\n[workflow]\nname = \"w\"\n[node.a]\nagent = \"lister\"\nprompt = \"list\"\n",
+    );
+    claw(&sandbox, &["run", "wf.toml"]).expect_code(0);
+    assert!(provider.last_request().body.to_string().contains("LISTER-MARK"));
 }

@@ -11,10 +11,12 @@ pub use settings::SettingsOrigin;
 use crate::args::SettingsFlags;
 use crate::error::ExpectedError;
 use crate::extensions;
+use crate::library;
 use crate::servers;
 use crate::terminal::say;
 use claw_agents::children::{AgentTool, BackgroundTool};
 use claw_agents::definition::AgentDefinition;
+use claw_agents::library::{Library, SkillTool};
 use claw_agents::permission::{Asker, Permission, Reach, RuleSet, refuses_command};
 use claw_agents::roles::Catalog;
 use claw_agents::services::{AgentServices, Sandboxes};
@@ -55,6 +57,8 @@ pub struct Setup {
     /// Permission rules of settings and flags.
     pub rules: RuleSet,
     catalog: Catalog,
+    /// Files of agents, skills and commands.
+    pub library: Arc<Library>,
     moved: bool,
 }
 
@@ -147,7 +151,11 @@ impl Setup {
         let settings = origin.usable()?;
         let config = origin.providers(&settings)?;
         let rules = rules::of_settings(&settings)?;
-        Ok(Self { cwd, config, settings, origin, rules, catalog: Catalog::builtin(), moved })
+        let (catalog, library) = (Catalog::builtin(), Arc::default());
+        let mut setup = Self { cwd, config, settings, origin, rules, catalog, library, moved };
+        setup.library = Arc::new(library::load(&setup));
+        setup.catalog = library::catalog(&setup.library);
+        Ok(setup)
     }
 
     /// Decisions were made: what counts is looked at again.
@@ -276,7 +284,11 @@ impl Setup {
     /// And those that start agents and talk to them.
     fn with_agents(&self, tools: Registry) -> Registry {
         let agents = tools.with(Arc::new(AgentTool::new(&self.catalog)));
-        BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
+        let tools = BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)));
+        match SkillTool::over(Arc::clone(&self.library)) {
+            Some(skills) => tools.with(Arc::new(skills)),
+            None => tools,
+        }
     }
 
     /// Who is there beyond the machine, as far as the environment tells: the web, a search service, a task list that lives

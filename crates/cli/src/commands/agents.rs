@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub fn run(command: &AgentsCommand) -> Result<u8, ExpectedError> {
     let flags = command.rest();
     let setup = Setup::read(flags.cwd.as_deref())?;
-    let library = library::load(&setup);
+    let library = Arc::clone(&setup.library);
     match command {
         AgentsCommand::List(flags) => list(flags, &library),
         AgentsCommand::Show(wanted) => show(&wanted.name, flags, &library),

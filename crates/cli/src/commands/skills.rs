@@ -2,7 +2,6 @@
 
 use crate::args::{Format, SkillsCommand};
 use crate::error::{ExpectedError, exit};
-use crate::library;
 use crate::services::Setup;
 use crate::terminal::{say, write_stdout};
 use claw_kernel::visible::visible_line;
@@ -16,7 +15,7 @@ use std::fmt::Write;
 pub fn run(command: &SkillsCommand) -> Result<u8, ExpectedError> {
     let SkillsCommand::List(flags) = command;
     let setup = Setup::read(flags.cwd.as_deref())?;
-    let library = library::load(&setup);
+    let library = std::sync::Arc::clone(&setup.library);
     let skills = || library.skills().iter().filter(|entry| entry.hidden_by.is_none());
     if flags.output_format != Format::Text {
         let all: Vec<Value> = skills()
