@@ -210,7 +210,7 @@ mod tests {
         let keeper = FileKeeper::new(&session, log, Vec::new());
         let call = CallNo { turn: 1, index: 1 };
         keeper.begin(1);
-        keeper.before_write(call, &[old.clone()]).await.unwrap();
+        keeper.before_write(call, std::slice::from_ref(&old)).await.unwrap();
         replace(&old, b"two", Mode::Keep, Sync::No).unwrap();
         keeper.begin(2);
         keeper.before_write(call, &[old.clone(), new.clone(), outside.clone()]).await.unwrap();
