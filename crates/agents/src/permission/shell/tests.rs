@@ -284,8 +284,9 @@ mod other {
 
 fn misses(line: &str) -> Vec<String> {
     let analysis = analyse(line);
-    let own: Vec<&str> =
-        analysis.commands.iter().flat_map(|it| it.words.first()).map(|it| it.raw.as_str()).collect();
+    // As typed, and as it is without the line ends in it that were taken away.
+    let first = analysis.commands.iter().flat_map(|it| it.words.first());
+    let own: Vec<&str> = first.flat_map(|it| [it.raw.as_str(), it.text.as_str()]).collect();
     let theirs = other::names(line).unwrap_or_default();
     // `time` behind a redirection is a command and no word of the language: it is read as the wrapper that it is then.
     let is_missed = |name: &String| name != "time" && !own.contains(&name.as_str());
