@@ -284,12 +284,13 @@ mod other {
 
 fn misses(line: &str) -> Vec<String> {
     let analysis = analyse(line);
-    // As typed, and as it is without the line ends in it that were taken away.
+    // Line ends that are taken away stand in the one's words, in the other's they do not.
+    let joined = |word: &str| word.replace("\\\n", "");
     let first = analysis.commands.iter().flat_map(|it| it.words.first());
-    let own: Vec<&str> = first.flat_map(|it| [it.raw.as_str(), it.text.as_str()]).collect();
+    let own: Vec<String> = first.map(|it| joined(&it.raw)).collect();
     let theirs = other::names(line).unwrap_or_default();
     // `time` behind a redirection is a command and no word of the language: it is read as the wrapper that it is then.
-    let is_missed = |name: &String| name != "time" && !own.contains(&name.as_str());
+    let is_missed = |name: &String| name != "time" && !own.contains(&joined(name));
     // What is said to be unclear is asked; an assignment with nothing behind it is no command.
     if analysis.doubts.is_empty() { theirs.into_iter().filter(is_missed).collect() } else { Vec::new() }
 }
