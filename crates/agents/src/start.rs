@@ -138,7 +138,8 @@ pub(crate) fn assemble(
         purse: request.purse.clone(),
     };
     let mut fullness = past.fullness;
-    fullness.fixed = fixed(&shape);
+    // Tokens of what every request holds, estimated.
+    fullness.fixed = (shape.system.len() + toolbox.bytes()) as u64 / 4;
     let heeds_stop = heeds_stop(&services.hooks, scene);
     let rules = Rules {
         max_turns: request.max_turns,
@@ -175,15 +176,6 @@ pub(crate) fn assemble(
         compacting,
         leaves_work: past.has_owner,
     })
-}
-
-/// Tokens of what every request holds, estimated.
-fn fixed(shape: &RequestShape) -> u64 {
-    let tools = shape.tools.iter();
-    let tools: usize = tools
-        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
-        .sum();
-    (shape.system.len() + tools) as u64 / 4
 }
 
 /// At most what its definition has. An agent that wants to reach further than whoever starts it does not, and that is

@@ -1,16 +1,17 @@
 //! Files of agents, skills and commands, as they lie round a folder.
 
-use crate::services::{Setup, config_home, home};
+use crate::services::{config_home, home};
 use claw_agents::definition::AgentDefinition;
 use claw_agents::library::{Library, Root};
 use claw_agents::roles::Catalog;
 use claw_orchestrator::rundir::project_top;
+use claw_tools::registry::Registry;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Reads them.
-pub fn load(setup: &Setup) -> Library {
-    let roots = Root::around(&setup.cwd, &project_top(&setup.cwd), &config_home(), &home());
-    let registry = setup.every_tool();
+pub fn load(cwd: &Path, registry: &Registry) -> Library {
+    let roots = Root::around(cwd, &project_top(cwd), &config_home(), &home());
     Library::load(&roots, &|name| registry.canonical(name))
 }
 

@@ -38,7 +38,7 @@ use claw_tools::sandbox::{Cover, Most};
 use claw_tools::tasks::TaskList;
 use claw_tools::web::{SearchService, Web, WebConfig};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Endings of variables that hold secrets.
 const SECRET_ENDINGS: [&str; 3] = ["_API_KEY", "_AUTH_TOKEN", "_SECRET_KEY"];
@@ -56,9 +56,8 @@ pub struct Setup {
     pub origin: SettingsOrigin,
     /// Permission rules of settings and flags.
     pub rules: RuleSet,
-    catalog: Catalog,
-    /// Files of agents, skills and commands.
-    pub library: Arc<Library>,
+    /// Files of agents, skills and commands, and the agents that there are with them; read at the first use.
+    files: OnceLock<(Arc<Library>, Catalog)>,
     moved: bool,
 }
 
@@ -151,11 +150,7 @@ impl Setup {
         let settings = origin.usable()?;
         let config = origin.providers(&settings)?;
         let rules = rules::of_settings(&settings)?;
-        let (catalog, library) = (Catalog::builtin(), Arc::default());
-        let mut setup = Self { cwd, config, settings, origin, rules, catalog, library, moved };
-        setup.library = Arc::new(library::load(&setup));
-        setup.catalog = library::catalog(&setup.library);
-        Ok(setup)
+        Ok(Self { cwd, config, settings, origin, rules, files: OnceLock::new(), moved })
     }
 
     /// Decisions were made: what counts is looked at again.
@@ -168,6 +163,28 @@ impl Setup {
         self.config = self.origin.providers(&self.settings)?;
         self.rules = rules::of_settings(&self.settings)?;
         Ok(())
+    }
+
+    fn files(&self) -> &(Arc<Library>, Catalog) {
+        self.files.get_or_init(|| {
+            let library = self.library_now();
+            let catalog = library::catalog(&library);
+            (Arc::new(library), catalog)
+        })
+    }
+
+    /// Files of agents, skills and commands round the working folder, read anew.
+    pub fn library_now(&self) -> Library {
+        library::load(&self.cwd, &with_team(Registry::every(), &Catalog::builtin()))
+    }
+
+    /// The same as they were at the first use.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.files().0
+    }
+
+    fn catalog(&self) -> &Catalog {
+        &self.files().1
     }
 
     /// A file as the user named it; from another folder than the one claw was started in: its whole path.
@@ -283,9 +300,8 @@ impl Setup {
 
     /// And those that start agents and talk to them.
     fn with_agents(&self, tools: Registry) -> Registry {
-        let agents = tools.with(Arc::new(AgentTool::new(&self.catalog)));
-        let tools = BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)));
-        match SkillTool::over(Arc::clone(&self.library)) {
+        let tools = with_team(tools, self.catalog());
+        match SkillTool::over(Arc::clone(self.library())) {
             Some(skills) => tools.with(Arc::new(skills)),
             None => tools,
         }
@@ -403,6 +419,12 @@ impl Setup {
     }
 }
 
+/// With the tools that start agents and talk to them.
+fn with_team(tools: Registry, catalog: &Catalog) -> Registry {
+    let agents = tools.with(Arc::new(AgentTool::new(catalog)));
+    BackgroundTool::ALL.into_iter().fold(agents, |tools, tool| tools.with(Arc::new(tool)))
+}
+
 /// Tools give the gate resolved paths: what it compares them with is the same.
 fn resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.iter().map(|path| claw_tools::files::paths::resolve(path)).collect()
@@ -410,11 +432,11 @@ fn resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 
 impl Surroundings for Setup {
     fn agent(&self, name: &str) -> Option<Arc<AgentDefinition>> {
-        self.catalog.get(name).ok()
+        self.catalog().get(name).ok()
     }
 
     fn agent_names(&self) -> Vec<String> {
-        self.catalog.iter().map(|agent| agent.name.clone()).collect()
+        self.catalog().iter().map(|agent| agent.name.clone()).collect()
     }
 
     fn tool_names(&self) -> Vec<String> {

@@ -212,7 +212,7 @@ async fn a_message_of_a_person_is_sent_at_the_next_step_and_kept() {
     // However often the conversation takes them in, no more than these wait.
     let said = (0..40).filter(|_| running.steer("more").is_ok()).count();
     // The clock is paused: everybody had their turn, and the tool still runs.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::advance(Duration::from_millis(500)).await;
     assert_eq!((said, running.steer("too much")), (15, Err(NotSteered::Full)));
     let orders = running.orders();
     running.outcome().await;

@@ -76,6 +76,8 @@ pub(crate) struct Toolbox {
     names: ToolNames,
     specs: Arc<[ToolSpec]>,
     held_back: Arc<[registry::ToolSpec]>,
+    /// Bytes of what a model is told of them.
+    bytes: usize,
     /// Held so that its place in memory names it in the cache of toolboxes.
     _answer: Option<Arc<AnswerSchema>>,
 }
@@ -100,12 +102,20 @@ impl Toolbox {
             },
             input_schema: spec.input_schema,
         });
-        let specs = own.chain(answer.as_ref().map(|schema| schema.spec())).collect();
-        Self { registry, names: names.clone(), specs, held_back, _answer: answer }
+        let specs: Arc<[ToolSpec]> = own.chain(answer.as_ref().map(|schema| schema.spec())).collect();
+        let told =
+            |spec: &ToolSpec| spec.name.len() + spec.description.len() + spec.input_schema.to_string().len();
+        let bytes = specs.iter().map(told).sum();
+        Self { registry, names: names.clone(), specs, held_back, bytes, _answer: answer }
     }
 
     pub(crate) fn specs(&self) -> &Arc<[ToolSpec]> {
         &self.specs
+    }
+
+    /// Bytes of what a model is told of them: counted once for all conversations that have the same.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Those whose schemas the model does not have yet.

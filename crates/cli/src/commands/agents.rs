@@ -20,11 +20,11 @@ use std::sync::Arc;
 pub fn run(command: &AgentsCommand) -> Result<u8, ExpectedError> {
     let flags = command.rest();
     let setup = Setup::read(flags.cwd.as_deref())?;
-    let library = Arc::clone(&setup.library);
+    let library = setup.library();
     match command {
-        AgentsCommand::List(flags) => list(flags, &library),
-        AgentsCommand::Show(wanted) => show(&wanted.name, flags, &library),
-        AgentsCommand::Validate(flags) => validate(flags, &library),
+        AgentsCommand::List(flags) => list(flags, library),
+        AgentsCommand::Show(wanted) => show(&wanted.name, flags, library),
+        AgentsCommand::Validate(flags) => validate(flags, library),
     }
 }
 

@@ -15,7 +15,7 @@ use std::fmt::Write;
 pub fn run(command: &SkillsCommand) -> Result<u8, ExpectedError> {
     let SkillsCommand::List(flags) = command;
     let setup = Setup::read(flags.cwd.as_deref())?;
-    let library = std::sync::Arc::clone(&setup.library);
+    let library = setup.library();
     let skills = || library.skills().iter().filter(|entry| entry.hidden_by.is_none());
     if flags.output_format != Format::Text {
         let all: Vec<Value> = skills()

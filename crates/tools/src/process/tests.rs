@@ -482,30 +482,3 @@ async fn many_at_once_each_get_their_own_output() {
         assert_eq!(ended.left_behind, 0);
     }
 }
-
-/// By hand: `cargo test --release -p claw-tools -- --ignored --nocapture added_latency`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn added_latency_of_the_sandbox() {
-    let folder = tempfile::tempdir().unwrap();
-    let wall =
-        SandboxPolicy::new(Reach::WorkspaceWrite, folder.path()).with_most(crate::sandbox::Most::WriteWall);
-    for (name, policy) in
-        [("none", free(folder.path())), ("full", walled(folder.path())), ("write wall", Arc::new(wall))]
-    {
-        let began = Instant::now();
-        policy.status();
-        let probe = began.elapsed();
-        let began = Instant::now();
-        sh("true", &policy).await;
-        let first = began.elapsed();
-        let mut took = Vec::new();
-        for _ in 0..200 {
-            let began = Instant::now();
-            assert_eq!(sh("true", &policy).await.end, End::Exited(0));
-            took.push(began.elapsed());
-        }
-        took.sort();
-        println!("{name}: probe {probe:?}, first {first:?}, median {:?}, p95 {:?}", took[100], took[190]);
-    }
-}

@@ -2,7 +2,6 @@
 
 use super::command::{Desk, Slash};
 use crate::lead::deed::Deed;
-use crate::library;
 use crate::terminal::paint::{Line, Style};
 use claw_kernel::tasks;
 use futures_util::future::BoxFuture;
@@ -22,7 +21,7 @@ impl Slash for Skills {
         Box::pin(async move {
             let theme = desk.looks();
             let setup = desk.setup.clone();
-            let library = match tasks::blocking("skills", move || library::load(&setup)).await {
+            let library = match tasks::blocking("skills", move || setup.library_now()).await {
                 Ok(library) => library,
                 Err(failed) => return vec![Deed::Wrong(failed.to_string())],
             };
